@@ -1,0 +1,37 @@
+package protocol
+
+// PodConfig is what a helper reads from its standard input, as one frame, when it starts. It is started inside the pod's new
+// namespaces, and answers on its standard output with one Reply: Hello once its socket listens, or Error.
+type PodConfig struct {
+	SandboxID string `json:"sandboxID"`
+	// Dir is the helper's own directory on a file system that a reboot empties: socket, FIFOs, libcontainer's state. It exists.
+	Dir      string `json:"dir"`
+	Hostname string `json:"hostname,omitempty"`
+	// Pins are the files onto which the helper binds the namespaces that are the pod's own, by their name under /proc/PID/ns.
+	// A namespace that is not pinned belongs to the node.
+	Pins map[string]string `json:"pins,omitempty"`
+	// Sysctls are written inside the new namespaces, by name with dots.
+	Sysctls map[string]string `json:"sysctls,omitempty"`
+	// CgroupProcs are the cgroup.procs files that the helper writes itself to, to leave the cgroup of the agent.
+	CgroupProcs []string `json:"cgroupProcs,omitempty"`
+	// Recover lists containers that a former helper of this pod started. Then the namespaces exist already and the helper was
+	// started inside them.
+	Recover []RecoverRequest `json:"recover,omitempty"`
+	// Recovering is set when this is not the pod's first helper, also if it had no containers.
+	Recovering bool `json:"recovering,omitempty"`
+}
+
+// RecoverRequest names a container of a former helper. The fields are those of its StartRequest.
+type RecoverRequest struct {
+	ID        string `json:"id"`
+	LogPath   string `json:"logPath,omitempty"`
+	RecordDir string `json:"recordDir"`
+}
+
+// The files of a helper below PodConfig.Dir.
+const (
+	// SocketName is the helper's socket.
+	SocketName = "helper.sock"
+	// RecordName is the file in a container's record directory that holds its last ContainerState.
+	RecordName = "state.json"
+)
