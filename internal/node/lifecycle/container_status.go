@@ -113,10 +113,12 @@ func (d *decider) fromRuntime(s *v1.ContainerStatus, c *Container) {
 	}
 	s.RestartCount = c.Attempt
 	s.StopSignal, s.User = c.StopSignal, c.User
-	switch c.State {
-	case Running:
+	switch {
+	case d.Busy.Start == c.Name:
+		// Until the start is complete, postStart hook included, it is still being created.
+	case c.State == Running:
 		s.State = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: stamp(c.StartedAt)}}
-	case Exited:
+	case c.State == Exited:
 		s.State = v1.ContainerState{Terminated: d.terminated(c)}
 	}
 	if p := d.Observed.previous(c); p != nil {

@@ -12,7 +12,12 @@ const (
 	ReasonCreating  = "ContainerCreating"
 	ReasonPodInit   = "PodInitializing"
 	ReasonCrashLoop = "CrashLoopBackOff"
+	ReasonPull      = "ErrImagePull"
+	ReasonPullBack  = "ImagePullBackOff"
 )
+
+// pullErrorShown is for how long a failed pull is shown as such before its back-off is.
+const pullErrorShown = 2 * time.Second
 
 // runContainers goes through the containers in the order of the spec. Ephemeral containers wait for nobody; an init container waits for
 // those before it; ordinary containers wait for all init containers. One start is ordered at a time.
@@ -147,23 +152,41 @@ func (d *decider) started(c *v1.Container, last *Container) bool {
 // start orders the next attempt of a container unless another one is being started or it has to wait.
 func (d *decider) start(sandbox *Sandbox, c *v1.Container, last *Container) {
 	m := d.mem.Of(c.Name)
-	if last != nil && last.State == Exited && d.crashLoops(c, m, last) {
+	// The back-off holds once for each exit; a start that failed after it has its own pause.
+	exited := last != nil && last.State == Exited && !m.failedAfter(last.FinishedAt)
+	if exited && d.crashLoops(c, m, last) {
 		return
 	}
 	if m.Failed.Reason == ReasonCrashLoop {
 		m.Failed = Retry{}
 	}
 	if d.Now.Before(m.Failed.At) {
+		d.pullBackOff(c, m)
 		d.plan.wakeAt(m.Failed.At)
 		return
 	}
 	if d.Busy.Start != "" || d.starting() {
 		return
 	}
-	if last != nil && last.State == Exited {
+	if exited {
 		m.Crash.Next(last.FinishedAt, d.Now)
 	}
 	d.act(Action{Kind: StartContainer, Container: c.Name, Sandbox: sandbox.ID, Attempt: d.nextAttempt(c.Name, last)})
+}
+
+// pullBackOff turns ErrImagePull into ImagePullBackOff after a moment.
+func (d *decider) pullBackOff(c *v1.Container, m *ContainerMemory) {
+	if m.Failed.Reason != ReasonPull {
+		return
+	}
+	if turn := m.Failed.Since.Add(pullErrorShown); d.Now.Before(turn) {
+		d.plan.wakeAt(turn)
+		return
+	}
+	text := fmt.Sprintf("Back-off pulling image %q", c.Image)
+	m.Failed.Reason, m.Failed.Message = ReasonPullBack, text+": "+ReasonPull+": "+m.Failed.Message
+	d.event(v1.EventTypeNormal, "BackOff", c.Name, text)
+	d.event(v1.EventTypeWarning, "Failed", c.Name, "Error: "+ReasonPullBack)
 }
 
 func (d *decider) starting() bool {
@@ -173,6 +196,11 @@ func (d *decider) starting() bool {
 		}
 	}
 	return false
+}
+
+// failedAfter tells whether the last start failed, after the time given.
+func (m *ContainerMemory) failedAfter(t time.Time) bool {
+	return m.Failed.Reason != "" && m.Failed.Reason != ReasonCrashLoop && !m.Failed.Since.Before(t)
 }
 
 // nextAttempt counts on from what the runtime has, or from what the API knows when the runtime forgot.

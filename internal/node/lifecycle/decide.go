@@ -110,20 +110,35 @@ func (d *decider) renewSandbox(dead *Sandbox) {
 	d.act(action)
 }
 
-// collectDead removes finished attempts but the last one of each container, which logs --previous and lastState need.
+// collectDead removes finished attempts but the last two of each container, which logs --previous and lastState need, and containers
+// that were made but never started because the agent died in between.
+// Dead sandboxes go when nothing is left in them.
 func (d *decider) collectDead() {
 	for i := range d.Observed.Containers {
 		c := &d.Observed.Containers[i]
-		if c.State != Exited {
-			continue
-		}
 		latest := d.Observed.latest(c.Name)
-		if latest.ID != c.ID && d.Observed.previous(latest).ID != c.ID {
-			if _, busy := d.Busy.Stops[c.ID]; !busy {
-				d.act(Action{Kind: RemoveContainer, ID: c.ID, Container: c.Name, Attempt: c.Attempt})
-			}
+		old := c.State == Exited && latest.ID != c.ID && d.Observed.previous(latest).ID != c.ID
+		stale := c.State == Created && d.Busy.Start != c.Name
+		if _, busy := d.Busy.Stops[c.ID]; !busy && (old || stale) {
+			d.act(Action{Kind: RemoveContainer, ID: c.ID, Container: c.Name, Attempt: c.Attempt})
 		}
 	}
+	current := d.Observed.current()
+	for i := range d.Observed.Sandboxes {
+		s := &d.Observed.Sandboxes[i]
+		if _, busy := d.Busy.Stops[s.ID]; s != current && !s.Ready && !busy && !d.inhabited(s) {
+			d.act(Action{Kind: RemoveSandbox, ID: s.ID})
+		}
+	}
+}
+
+func (d *decider) inhabited(s *Sandbox) bool {
+	for i := range d.Observed.Containers {
+		if d.Observed.Containers[i].SandboxID == s.ID {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *decider) act(a Action) { d.plan.Actions = append(d.plan.Actions, a) }

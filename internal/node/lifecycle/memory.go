@@ -61,7 +61,7 @@ type Probe struct {
 // Retry is an operation that failed and when to try it again.
 type Retry struct {
 	Failures        int
-	At              time.Time
+	Since, At       time.Time
 	Reason, Message string
 }
 
@@ -75,7 +75,13 @@ const (
 func (r *Retry) Fail(now time.Time, reason, message string) {
 	delay := retryFirst << min(r.Failures, 10)
 	r.Failures++
-	r.At, r.Reason, r.Message = now.Add(min(delay, retryMax)), reason, message
+	r.Since, r.At, r.Reason, r.Message = now, now.Add(min(delay, retryMax)), reason, message
+}
+
+// FailPull notes a failed pull of the image.
+func (c *ContainerMemory) FailPull(now time.Time, reason, message string) {
+	c.Pull.Next(now, now)
+	c.Failed = Retry{Failures: c.Failed.Failures + 1, Since: now, At: now.Add(c.Pull.Delay), Reason: reason, Message: message}
 }
 
 // Of returns the memory of the named container, which it makes when there is none.

@@ -78,6 +78,7 @@ type ActionKind string
 const (
 	CreateSandbox   ActionKind = "create-sandbox"
 	StopSandbox     ActionKind = "stop-sandbox"
+	RemoveSandbox   ActionKind = "remove-sandbox"
 	StartContainer  ActionKind = "start-container"
 	StopContainer   ActionKind = "stop-container"
 	RemoveContainer ActionKind = "remove-container"

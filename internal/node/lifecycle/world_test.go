@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -167,9 +168,16 @@ func (w *world) carryOut(a Action) {
 		for i := range o.Sandboxes {
 			o.Sandboxes[i].Ready = o.Sandboxes[i].Ready && o.Sandboxes[i].ID != a.ID
 		}
+	case RemoveSandbox:
+		o.Sandboxes = slices.DeleteFunc(o.Sandboxes, func(s Sandbox) bool { return s.ID == a.ID })
 	case StartContainer:
 		if why := w.failing[a.Container]; len(why) > 0 {
-			w.in.Memory.Of(a.Container).Failed.Fail(w.in.Now, why[0], strings.Join(why[1:], " "))
+			m := w.in.Memory.Of(a.Container)
+			if message := strings.Join(why[1:], " "); why[0] == ReasonPull {
+				m.FailPull(w.in.Now, why[0], message)
+			} else {
+				m.Failed.Fail(w.in.Now, why[0], message)
+			}
 			return
 		}
 		image, hash := w.image(a.Container)

@@ -1,0 +1,24 @@
+package translate
+
+import (
+	v1 "k8s.io/api/core/v1"
+)
+
+// Node is what the translation has to know of the node.
+type Node struct {
+	Name, Hostname string
+	// IPs are the node's addresses, the main one first.
+	IPs []string
+	// RootDir is the agent's directory.
+	RootDir string
+	// CgroupRoot is the cgroup below which all pods of the node are.
+	CgroupRoot string
+	// ClusterDNS are the addresses of the cluster's DNS servers; without any, pods use the host's.
+	ClusterDNS    []string
+	ClusterDomain string
+	// HostResolv is the content of the host's resolv.conf.
+	HostResolv            Resolv
+	Capacity, Allocatable v1.ResourceList
+}
+
+func (n *Node) memory() int64 { return n.Capacity.Memory().Value() }
