@@ -1,0 +1,9 @@
+//go:build !linux
+
+package image
+
+// Mount needs Linux.
+func (s *Store) Mount(*Image, string, string) error { return errLinux }
+
+// Unmount needs Linux.
+func Unmount(string) error { return errLinux }

@@ -1,0 +1,89 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// PullOptions are what a pull may be told beside the name.
+type PullOptions struct {
+	// Auth are the credentials for the registry; nil is anonymous.
+	Auth authn.Authenticator
+	// Insecure allows plain HTTP. Registries on loopback may always be spoken to in plain HTTP.
+	Insecure bool
+}
+
+// platform is the platform whose images run here.
+func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
+
+// Pull fetches an image from its registry and unpacks it. Layers that are there already are not fetched.
+func (s *Store) Pull(ctx context.Context, ref string, options PullOptions) (Image, error) {
+	full, err := normalize(ref)
+	if err != nil {
+		return Image{}, err
+	}
+	var nameOptions []name.Option
+	if options.Insecure {
+		nameOptions = append(nameOptions, name.Insecure)
+	}
+	parsed, err := name.ParseReference(full, nameOptions...)
+	if err != nil {
+		return Image{}, fmt.Errorf("image name %q: %w", ref, err)
+	}
+	auth := options.Auth
+	if auth == nil {
+		auth = authn.Anonymous
+	}
+	source, err := remote.Image(parsed, remote.WithContext(ctx), remote.WithAuth(auth), remote.WithPlatform(platform()),
+		remote.WithTransport(transport()), remote.WithUserAgent("bayplan"))
+	if err != nil {
+		return Image{}, fmt.Errorf("pull image %q: %w", full, err)
+	}
+	return s.addPulled(ctx, source, parsed, full)
+}
+
+func (s *Store) addPulled(ctx context.Context, source v1.Image, parsed name.Reference, full string) (Image, error) {
+	digest, err := source.Digest()
+	if err != nil {
+		return Image{}, fmt.Errorf("pull image %q: %w", full, err)
+	}
+	if wanted, ok := parsed.(name.Digest); ok {
+		// The digest in the name may be that of an index; the name with it is how the image is asked for again.
+		digest, err = v1.NewHash(wanted.DigestStr())
+		if err != nil {
+			return Image{}, fmt.Errorf("pull image %q: %w", full, err)
+		}
+	}
+	var tags []string
+	if _, tagged := parsed.(name.Tag); tagged {
+		tags = []string{full}
+	}
+	image, err := s.add(ctx, source, tags, []string{repository(full) + "@" + digest.String()})
+	if err != nil {
+		return Image{}, fmt.Errorf("pull image %q: %w", full, err)
+	}
+	return image, nil
+}
+
+// transport is made for each pull and kept by none, so that no connection outlives its use.
+func transport() http.RoundTripper {
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          8,
+		IdleConnTimeout:       10 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: time.Minute,
+	}
+}
