@@ -1,0 +1,93 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+
+	"github.com/bayplan/bayplan/internal/apiserver/authentication"
+	"github.com/bayplan/bayplan/internal/apiserver/authorization"
+)
+
+// immortal namespaces cannot be deleted.
+var immortal = sets.New(metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease)
+
+// longRunning requests have no deadline: watches, and connections that are passed on.
+var longRunning = genericfilters.BasicLongRunningRequestCheck(
+	sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
+
+func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Config, factory informers.SharedInformerFactory) (*genericapiserver.Config, error) {
+	c := genericapiserver.NewConfig(scheme.codecs)
+	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	c.ExternalAddress = s.address
+	c.LoopbackClientConfig = loopback
+	c.LongRunningFunc = longRunning
+	c.RESTOptionsGetter = &storageOptions{scheme: scheme, decorator: config.Store.Decorator()}
+	c.Authentication.Authenticator = authentication.New(config.Authority.Pool(), s.tokens)
+	// The library wants a configuration of OpenAPI to be there for `kubectl version` and the like; descriptions are installed by describe.go.
+	c.SkipOpenAPIInstallation = true
+	c.AddHealthChecks(healthz.NamedCheck("etcd", func(r *http.Request) error { return config.Store.Healthy(r.Context()) }))
+	var err error
+	if c.Authorization.Authorizer, err = s.authorizer(factory); err != nil {
+		return nil, err
+	}
+	if c.AdmissionControl, err = s.admission(factory); err != nil {
+		return nil, err
+	}
+	c.SecureServing, err = secureServing(config)
+	return c, err
+}
+
+func (s *Server) authorizer(factory informers.SharedInformerFactory) (authorizer.Authorizer, error) {
+	return authorization.New(factory)
+}
+
+// admission puts the admission plugins in order.
+func (s *Server) admission(factory informers.SharedInformerFactory) (admission.Interface, error) {
+	namespaces, err := lifecycle.NewLifecycle(immortal)
+	if err != nil {
+		return nil, err
+	}
+	namespaces.SetExternalKubeClientSet(s.client)
+	namespaces.SetExternalKubeInformerFactory(factory)
+	if err := namespaces.ValidateInitialization(); err != nil {
+		return nil, err
+	}
+	return admissionmetrics.WithStepMetrics(admission.NewChainHandler(namespaces)), nil
+}
+
+func secureServing(config Config) (*genericapiserver.SecureServingInfo, error) {
+	cert, err := dynamiccertificates.NewStaticCertKeyContent("apiserver", config.Serving.CertPEM, config.Serving.KeyPEM)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := dynamiccertificates.NewStaticCAContent("client-ca", config.Authority.CertPEM())
+	if err != nil {
+		return nil, err
+	}
+	return &genericapiserver.SecureServingInfo{
+		Listener: mergeListeners(config.Listeners), Cert: cert, ClientCA: ca, MinTLSVersion: tls.VersionTLS12,
+	}, nil
+}
+
+func clientTLS(config Config) (*tls.Config, error) {
+	pair, err := config.NodeClient.TLS()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: config.Authority.Pool()}, nil
+}

@@ -1,0 +1,95 @@
+package apiserver
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/emicklei/go-restful/v3"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/version"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/mux"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/cached"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/common/restfuladapter"
+	"k8s.io/kube-openapi/pkg/handler3"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/bayplan/bayplan/internal/apiserver/openapi"
+)
+
+// description is what the server says about its own API. All of it is made when somebody first asks: nobody does at start.
+type description struct {
+	namer  *openapinamer.DefinitionNamer
+	config func() *common.OpenAPIV3Config
+}
+
+func newDescription(scheme *scheme, info version.Info) *description {
+	d := &description{namer: openapinamer.NewDefinitionNamer(scheme.described)}
+	d.config = sync.OnceValue(func() *common.OpenAPIV3Config {
+		config := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, d.namer)
+		config.Info.Title, config.Info.Version = "Kubernetes", info.GitVersion
+		return config
+	})
+	return d
+}
+
+// install serves /openapi/v3 for each group version that the container has.
+func (d *description) install(container *restful.Container, mux *mux.PathRecorderMux) (*handler3.OpenAPIService, error) {
+	service := handler3.NewOpenAPIService()
+	for _, ws := range container.RegisteredWebServices() {
+		path := strings.TrimPrefix(ws.RootPath(), "/")
+		service.UpdateGroupVersionLazy(path, cached.Once(cached.Func(func() (*spec3.OpenAPI, string, error) {
+			described, err := builder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices([]*restful.WebService{ws}), d.config())
+			return described, path, err
+		})))
+	}
+	return service, service.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
+}
+
+// typeConverter gives server-side apply the structure of each kind.
+func (d *description) typeConverter() managedfields.TypeConverter {
+	return &lazyConverter{make: sync.OnceValues(func() (managedfields.TypeConverter, error) {
+		models := map[string]*spec.Schema{}
+		definitions := openapi.GetOpenAPIDefinitions(func(name string) spec.Ref {
+			defined, _ := d.namer.GetDefinitionName(name)
+			return spec.MustCreateRef("#/definitions/" + common.EscapeJsonPointer(defined))
+		})
+		for name, definition := range definitions {
+			defined, extensions := d.namer.GetDefinitionName(name)
+			model := definition.Schema
+			for key, value := range extensions {
+				model.AddExtension(key, value)
+			}
+			models[defined] = &model
+		}
+		return managedfields.NewTypeConverter(models, false)
+	})}
+}
+
+type lazyConverter struct {
+	make func() (managedfields.TypeConverter, error)
+}
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (l *lazyConverter) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	converter, err := l.make()
+	if err != nil {
+		return nil, err
+	}
+	return converter.ObjectToTyped(obj, options...)
+}
+
+// TypedToObject implements managedfields.TypeConverter.
+func (l *lazyConverter) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	converter, err := l.make()
+	if err != nil {
+		return nil, err
+	}
+	return converter.TypedToObject(value)
+}

@@ -1,0 +1,47 @@
+package apiserver
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// readyInterval is how often the server asks itself whether it is ready, at start.
+const readyInterval = 2 * time.Millisecond
+
+// systemNamespaces are there in every cluster.
+var systemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
+
+// awaitReady waits until /readyz says so; an error of the server itself ends the wait.
+func (s *Server) awaitReady(ctx context.Context, ended chan error) error {
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for {
+		if err := s.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err == nil {
+			return nil
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return <-ended
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Server) ensureNamespaces(ctx context.Context) error {
+	for _, name := range systemNamespaces {
+		_, err := s.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		}
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package resource
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Storage is the storage of a resource: the library's registry with the names that discovery shows.
+type Storage struct {
+	*genericregistry.Store
+	shortNames, categories []string
+}
+
+// ShortNames implements rest.ShortNamesProvider.
+func (s *Storage) ShortNames() []string { return s.shortNames }
+
+// Categories implements rest.CategoriesProvider.
+func (s *Storage) Categories() []string { return s.categories }
+
+// Install implements Description.
+func (k *Kind[T]) Install(env Environment) (map[string]rest.Storage, error) {
+	store, err := k.store(env)
+	if err != nil {
+		return nil, fmt.Errorf("storage of %s: %w", k.Resource, err)
+	}
+	main := &Storage{Store: store, shortNames: k.ShortNames, categories: k.Categories}
+	storage := map[string]rest.Storage{k.Resource: main}
+	if k.Wrap != nil {
+		storage[k.Resource] = k.Wrap(main)
+	}
+	if k.HasStatus {
+		storage[k.Resource+"/status"] = k.statusStorage(env, store)
+	}
+	if k.Scale != nil {
+		storage[k.Resource+"/scale"] = &scaleStorage[T]{store: store, kind: k, version: env.Version}
+	}
+	if k.Extra != nil {
+		for name, s := range k.Extra(store) {
+			storage[k.Resource+"/"+name] = s
+		}
+	}
+	return storage, nil
+}
+
+func (k *Kind[T]) store(env Environment) (*genericregistry.Store, error) {
+	s := strategy[T]{ObjectTyper: env.Scheme, NameGenerator: names.SimpleNameGenerator, kind: k, version: env.Version}
+	resource := env.Version.WithResource(k.Resource).GroupResource()
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return k.New() },
+		NewListFunc:               k.NewList,
+		PredicateFunc:             k.predicate,
+		DefaultQualifiedResource:  resource,
+		SingularQualifiedResource: env.Version.WithResource(k.singular(env)).GroupResource(),
+		CreateStrategy:            s,
+		UpdateStrategy:            s,
+		DeleteStrategy:            s,
+		ResetFieldsStrategy:       s,
+		TableConvertor:            k,
+	}
+	if k.GracefulDelete != nil {
+		store.DeleteStrategy = gracefulStrategy[T]{s}
+	}
+	if k.TTL > 0 {
+		store.TTLFunc = k.ttl
+	}
+	if k.KeepUntil != nil {
+		store.ShouldDeleteDuringUpdate = func(ctx context.Context, key string, obj, existing runtime.Object) bool {
+			return genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing) && !k.KeepUntil(obj.(T))
+		}
+	}
+	return store, store.CompleteWithOptions(&generic.StoreOptions{
+		RESTOptions: env.Options,
+		AttrFunc:    k.attributes,
+		TriggerFunc: k.triggers(),
+		Indexers:    k.indexers(),
+	})
+}
+
+func (k *Kind[T]) singular(env Environment) string {
+	if k.Singular != "" {
+		return k.Singular
+	}
+	return strings.ToLower(k.groupKind(env).Kind)
+}
+
+// ttl keeps the time that an existing object has left: an update does not prolong its life.
+func (k *Kind[T]) ttl(_ runtime.Object, existing uint64, update bool) (uint64, error) {
+	if update && existing > 0 {
+		return existing, nil
+	}
+	return k.TTL, nil
+}
+
+func (k *Kind[T]) statusStorage(env Environment, store *genericregistry.Store) rest.Storage {
+	s := statusStrategy[T]{strategy[T]{ObjectTyper: env.Scheme, NameGenerator: names.SimpleNameGenerator, kind: k, version: env.Version}}
+	view := *store
+	view.UpdateStrategy, view.ResetFieldsStrategy = s, s
+	return &statusStorage{store: &view}
+}
+
+// statusStorage shows a resource through writes to its status alone.
+type statusStorage struct{ store *genericregistry.Store }
+
+func (s *statusStorage) New() runtime.Object { return s.store.New() }
+
+// Destroy leaves the storage to the resource itself, which shares it.
+func (s *statusStorage) Destroy() {}
+
+func (s *statusStorage) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return s.store.Get(ctx, name, options)
+}
+
+func (s *statusStorage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	return s.store.Update(ctx, name, info, create, update, false, options)
+}
+
+func (s *statusStorage) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.store.GetResetFields()
+}
+
+func (s *statusStorage) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	return s.store.ConvertToTable(ctx, obj, options)
+}

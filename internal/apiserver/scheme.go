@@ -1,0 +1,90 @@
+package apiserver
+
+import (
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"github.com/bayplan/bayplan/internal/apiserver/relay"
+	"github.com/bayplan/bayplan/internal/apiserver/resource"
+)
+
+// scheme is all that the server knows of types. The published, versioned Go types serve as the internal ("hub") types too, so that no conversion code
+// is needed: conversion between a type and itself is the identity.
+type scheme struct {
+	*runtime.Scheme
+	codecs     serializer.CodecFactory
+	parameters runtime.ParameterCodec
+	// described has the versioned types only: descriptions of the API must not speak of internal ones.
+	described *runtime.Scheme
+}
+
+func newScheme(groups []resource.Group) (*scheme, error) {
+	s := &scheme{Scheme: runtime.NewScheme(), described: runtime.NewScheme()}
+	for _, target := range []*runtime.Scheme{s.Scheme, s.described} {
+		if err := addVersioned(target, groups); err != nil {
+			return nil, err
+		}
+	}
+	if err := metainternal.AddToScheme(s.Scheme); err != nil {
+		return nil, err
+	}
+	if err := relay.RegisterOptions(s.Scheme); err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		if err := s.addHub(group); err != nil {
+			return nil, err
+		}
+	}
+	s.codecs = serializer.NewCodecFactory(s.Scheme)
+	s.parameters = runtime.NewParameterCodec(s.Scheme)
+	return s, nil
+}
+
+func addVersioned(s *runtime.Scheme, groups []resource.Group) error {
+	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	unversioned := schema.GroupVersion{Version: "v1"}
+	s.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	// Scale is a sub-resource of many groups.
+	if err := autoscalingv1.AddToScheme(s); err != nil {
+		return err
+	}
+	for _, group := range groups {
+		if err := group.AddToScheme(s); err != nil {
+			return err
+		}
+		if err := s.SetVersionPriority(group.GroupVersion); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addHub registers the types of a group as its internal version, after they were registered as the external one: decoders take the first as the
+// source of defaults.
+func (s *scheme) addHub(group resource.Group) error {
+	hub := schema.GroupVersion{Group: group.Group, Version: runtime.APIVersionInternal}
+	for kind, t := range s.KnownTypes(group.GroupVersion) {
+		if isMetaType(t.PkgPath()) {
+			continue
+		}
+		obj, err := s.New(group.WithKind(kind))
+		if err != nil {
+			return err
+		}
+		s.AddKnownTypeWithName(hub.WithKind(kind), obj)
+	}
+	for _, kind := range group.Kinds {
+		if err := kind.Register(s.Scheme, group.GroupVersion); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isMetaType: ListOptions, WatchEvent and the like are registered in every group and need no hub.
+func isMetaType(pkg string) bool { return pkg == "k8s.io/apimachinery/pkg/apis/meta/v1" }

@@ -1,0 +1,154 @@
+// Package apiserver is the Kubernetes API: k8s.io/apiserver's generic server with the kinds, defaults, validation, columns and rules of our own.
+//
+// The kinds are described in resource/<group>, one in a file. New makes a scheme of them, builds the server's configuration (who you are, what you may do, what is admitted),
+// and installs a storage for each. The server keeps nothing itself: all state is in the store. Parts of the same process get clients from ClientConfig, which
+// call the server's handler without a connection.
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/bayplan/bayplan/internal/apiserver/authentication"
+	"github.com/bayplan/bayplan/internal/apiserver/inprocess"
+	"github.com/bayplan/bayplan/internal/apiserver/relay"
+	"github.com/bayplan/bayplan/internal/apiserver/resource"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/apps"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/coordination"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/core"
+	"github.com/bayplan/bayplan/internal/pki"
+	"github.com/bayplan/bayplan/internal/store"
+)
+
+// Config is what an API server is made of.
+type Config struct {
+	Store *store.Store
+	// Authority signs and verifies client certificates; Serving is the server's own certificate; NodeClient is the certificate that it shows to nodes.
+	Authority  *pki.Authority
+	Serving    pki.Identity
+	NodeClient pki.Identity
+	// Listeners are where it serves: loopback of the host, and inside the cluster's network where there is one. The first is the address that clients are told.
+	Listeners []net.Listener
+	// Dial connects from inside the cluster's network to IP:port.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Server is the API server of one cluster.
+type Server struct {
+	generic   *genericapiserver.GenericAPIServer
+	address   string
+	authority *pki.Authority
+	tokens    *authentication.ProcessTokens
+	client    kubernetes.Interface
+}
+
+// New puts the server together; it serves when Run is called.
+func New(config Config) (*Server, error) {
+	if len(config.Listeners) == 0 {
+		return nil, errors.New("the API server needs at least one listener")
+	}
+	s := &Server{
+		address:   config.Listeners[0].Addr().String(),
+		authority: config.Authority,
+		tokens:    &authentication.ProcessTokens{},
+	}
+	var err error
+	loopback := s.ClientConfig(&user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}})
+	if s.client, err = kubernetes.NewForConfig(loopback); err != nil {
+		return nil, err
+	}
+	nodes, err := s.nodes(config)
+	if err != nil {
+		return nil, err
+	}
+	groups := Groups(nodes)
+	scheme, err := newScheme(groups)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.build(config, scheme, groups, loopback)
+}
+
+// Groups are the API groups that are served, in the order of discovery.
+func Groups(nodes relay.Nodes) []resource.Group {
+	return []resource.Group{core.Group(nodes), apps.Group(), coordination.Group()}
+}
+
+func (s *Server) nodes(config Config) (relay.Nodes, error) {
+	tls, err := clientTLS(config)
+	return relay.Nodes{
+		Dial: config.Dial,
+		TLS:  tls,
+		Get: func(ctx context.Context, name string) (*corev1.Node, error) {
+			return s.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		},
+	}, err
+}
+
+func (s *Server) build(config Config, scheme *scheme, groups []resource.Group, loopback *rest.Config) error {
+	factory := informers.NewSharedInformerFactory(s.client, 0)
+	generic, err := s.genericConfig(config, scheme, loopback, factory)
+	if err != nil {
+		return err
+	}
+	completed := generic.Complete(factory)
+	if s.generic, err = completed.New("kube-apiserver", genericapiserver.NewEmptyDelegate()); err != nil {
+		return err
+	}
+	described := newDescription(scheme, *completed.EffectiveVersion.Info())
+	i := &installer{
+		server: s.generic, config: completed.Config, scheme: scheme, converter: described.typeConverter(),
+		options: completed.RESTOptionsGetter.(*storageOptions),
+	}
+	if err := i.install(groups); err != nil {
+		return err
+	}
+	_, err = described.install(s.generic.Handler.GoRestfulContainer, s.generic.Handler.NonGoRestfulMux)
+	return err
+}
+
+// ServeHTTP passes a request to the server's whole chain of handlers.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.generic.Handler.ServeHTTP(w, r) }
+
+// ClientConfig returns the configuration of a client in this process that acts as u.
+func (s *Server) ClientConfig(u user.Info) *rest.Config {
+	return &rest.Config{
+		Host:        "https://" + s.address,
+		BearerToken: s.tokens.Issue(u),
+		Transport:   inprocess.Transport{Handler: s},
+		// Without a limit: queues keep the parts fair to each other, and the server protects itself.
+		QPS: -1,
+		ContentConfig: rest.ContentConfig{
+			ContentType:        runtime.ContentTypeProtobuf,
+			AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
+		},
+	}
+}
+
+// Run serves until ctx is done, then lets requests end. ready is called once, when the API can be used.
+func (s *Server) Run(ctx context.Context, ready func()) error {
+	ended := make(chan error, 1)
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { ended <- s.generic.PrepareRun().RunWithContext(serving) }()
+	if err := s.awaitReady(ctx, ended); err != nil {
+		return err
+	}
+	if err := s.ensureNamespaces(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("making the system namespaces: %w", err)
+	}
+	ready()
+	return <-ended
+}
