@@ -1,0 +1,147 @@
+// Package core is the scheduler without a cluster around it: ledger, queue and cycles, driven by calls.
+//
+// Whoever drives it (the scheduler's own loop, the simulator, a test) tells it what happened and the time, and asks it
+// for the next decision:
+//
+//	SetNode, SetPod, DeletePod, ... ──► ledger, queue ──► Next ──► Attempt: a node (the pod is assumed there from now on)
+//	        ▲                                                          or a diagnosis (the pod waits in the queue)
+//	        └──────── Bound, BindFailed: what came of an Attempt ◄─────┘
+//
+// Core starts nothing, waits for nothing and reads no clock. It belongs to one goroutine.
+package core
+
+import (
+	"time"
+
+	"github.com/bayplan/bayplan/internal/scheduler/cycle"
+	"github.com/bayplan/bayplan/internal/scheduler/ledger"
+	"github.com/bayplan/bayplan/internal/scheduler/queue"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Profile is a scheduler name and its plugins.
+type Profile struct {
+	SchedulerName string
+	Plugins       cycle.Profile
+}
+
+// Config is what a Core is made from.
+type Config struct {
+	// Profiles must have different names.
+	Profiles []Profile
+	Cycle    cycle.Options
+	Queue    queue.Options
+}
+
+// Core is the scheduler's state.
+type Core struct {
+	Ledger *ledger.Ledger
+	Queue  *queue.Queue
+
+	engines map[string]*cycle.Engine
+}
+
+// New returns a core that knows of nothing.
+func New(config Config) *Core {
+	c := &Core{
+		Ledger: ledger.New(), Queue: queue.New(config.Queue),
+		engines: map[string]*cycle.Engine{},
+	}
+	for _, p := range config.Profiles {
+		c.engines[p.SchedulerName] = cycle.New(c.Ledger, p.Plugins, config.Cycle)
+	}
+	return c
+}
+
+// Engine returns the engine of a scheduler name, nil if there is no such profile.
+func (c *Core) Engine(schedulerName string) *cycle.Engine { return c.engines[schedulerName] }
+
+// Attempt is one decision.
+type Attempt struct {
+	// Pod is as it was when it was decided.
+	Pod *v1.Pod
+	// Node is where the pod goes; empty if no node takes it.
+	Node string
+	// Decision tells the numbers behind it.
+	Decision cycle.Decision
+	// Diagnosis is why no node takes the pod; nil if one does.
+	Diagnosis *cycle.Diagnosis
+	// Attempts counts the decisions on this pod, First is when it came into the queue.
+	Attempts int
+	First    time.Time
+}
+
+// Next decides on the next pod. It returns nil if there is none to be tried now.
+func (c *Core) Next(now time.Time) *Attempt {
+	item := c.Queue.Pop(now)
+	if item == nil {
+		return nil
+	}
+	engine := c.engines[item.Pod.Spec.SchedulerName]
+	pod := podOf(item)
+	decision := engine.Decide(&pod)
+	attempt := &Attempt{Pod: item.Pod, Decision: decision, Attempts: item.Attempts, First: item.First}
+	if decision.Slot != ledger.None {
+		attempt.Node = c.Ledger.NodeName(decision.Slot)
+		c.assume(item, attempt.Node, now)
+		return attempt
+	}
+	diagnosis := engine.Diagnose(&pod)
+	attempt.Diagnosis = &diagnosis
+	c.Queue.Reject(item, diagnosis.Plugins(), now)
+	return attempt
+}
+
+func podOf(item *queue.Item) cycle.Pod {
+	return cycle.Pod{UID: item.Pod.UID, Shape: item.Shape, Priority: item.Priority, Nominated: item.Nominated}
+}
+
+// assume counts the pod on the node before the API server knows.
+func (c *Core) assume(item *queue.Item, node string, now time.Time) {
+	c.Ledger.Shapes.Retain(item.Shape)
+	c.Ledger.AddPod(&ledger.Pod{
+		UID: item.Pod.UID, Name: item.Pod.Name, Shape: item.Shape, Priority: item.Priority,
+		Started: now.UnixNano(), Assumed: true,
+	}, node)
+	c.nominate(item, "")
+}
+
+// nominate reserves room on a node for a pod that waits, or takes the reservation back.
+func (c *Core) nominate(item *queue.Item, node string) {
+	if item.Nominated == "" && node == "" {
+		return
+	}
+	item.Nominated = node
+	pod := podOf(item)
+	for _, engine := range c.engines {
+		engine.Nominate(&pod, node)
+	}
+}
+
+// Bound is called when the API server has accepted a pod's node.
+func (c *Core) Bound(uid types.UID) {
+	if item := c.Queue.Get(uid); item != nil {
+		c.dequeue(item)
+	}
+}
+
+// BindFailed is called when a pod could not be bound: it no longer counts where it was assumed, and is tried again after
+// a back-off. What happens to a pod that was deleted meanwhile, or turned out to be bound, has been seen to already.
+func (c *Core) BindFailed(uid types.UID, now time.Time) {
+	pod := c.Ledger.Pod(uid)
+	if pod == nil || !pod.Assumed {
+		return
+	}
+	c.uncount(pod, now)
+	if item := c.Queue.Get(uid); item != nil {
+		c.Queue.Fail(item, now)
+	}
+}
+
+// dequeue takes a pod out of the queue for good.
+func (c *Core) dequeue(item *queue.Item) {
+	c.nominate(item, "")
+	c.Queue.Done(item.Pod.UID)
+	c.Ledger.Shapes.Release(item.Shape)
+}

@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Image is a container image that at least one node has.
+type Image struct {
+	// Size is what the first node that reported the image said.
+	Size int64
+	// Nodes are the slots of the nodes that have it.
+	Nodes map[int32]struct{}
+
+	name string
+}
+
+type imageTable struct {
+	list  []*Image
+	index map[string]int32
+	free  []int32
+}
+
+func newImageTable() imageTable { return imageTable{index: map[string]int32{}} }
+
+// Image returns the image with a normalised name, nil if no node has it.
+func (l *Ledger) Image(name string) *Image {
+	if i, ok := l.images.index[name]; ok {
+		return l.images.list[i]
+	}
+	return nil
+}
+
+// setImages replaces the images of a node.
+func (l *Ledger) setImages(slot int32, images []v1.ContainerImage) Kind {
+	node := &l.nodes[slot]
+	var now []int32
+	for i := range images {
+		for _, name := range images[i].Names {
+			now = append(now, l.images.number(name, images[i].SizeBytes))
+		}
+	}
+	slices.Sort(now)
+	now = slices.Compact(now)
+	if slices.Equal(now, node.images) {
+		return 0
+	}
+	for _, image := range now {
+		l.images.list[image].Nodes[slot] = struct{}{}
+	}
+	for _, image := range node.images {
+		if _, kept := slices.BinarySearch(now, image); !kept {
+			l.images.leave(image, slot)
+		}
+	}
+	node.images = slices.Clip(now)
+	return NodeImages
+}
+
+func (t *imageTable) number(name string, size int64) int32 {
+	if image, ok := t.index[name]; ok {
+		return image
+	}
+	entry := &Image{Size: size, Nodes: map[int32]struct{}{}, name: name}
+	var image int32
+	if n := len(t.free); n > 0 {
+		image, t.free = t.free[n-1], t.free[:n-1]
+		t.list[image] = entry
+	} else {
+		image = int32(len(t.list))
+		t.list = append(t.list, entry)
+	}
+	t.index[name] = image
+	return image
+}
+
+func (t *imageTable) leave(image, slot int32) {
+	entry := t.list[image]
+	delete(entry.Nodes, slot)
+	if len(entry.Nodes) == 0 {
+		delete(t.index, entry.name)
+		t.list[image] = nil
+		t.free = append(t.free, image)
+	}
+}

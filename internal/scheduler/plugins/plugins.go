@@ -1,0 +1,27 @@
+// Package plugins lists the native plugins and the order and weights that they have by default.
+package plugins
+
+import (
+	"github.com/bayplan/bayplan/internal/scheduler/cycle"
+	"github.com/bayplan/bayplan/internal/scheduler/plugin"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/balancedallocation"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeaffinity"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodename"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/noderesourcesfit"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeunschedulable"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/tainttoleration"
+)
+
+// Default returns the plugins of a profile that configures nothing.
+func Default() cycle.Profile {
+	taints, affinity, fit := tainttoleration.Plugin{}, &nodeaffinity.Plugin{}, &noderesourcesfit.Plugin{}
+	return cycle.Profile{
+		Filters: []plugin.FilterPlugin{nodename.Plugin{}, nodeunschedulable.Plugin{}, taints, affinity, fit},
+		Scores: []cycle.WeightedScore{
+			{ScorePlugin: taints, Weight: 3},
+			{ScorePlugin: affinity, Weight: 2},
+			{ScorePlugin: fit, Weight: 1},
+			{ScorePlugin: &balancedallocation.Plugin{}, Weight: 1},
+		},
+	}
+}

@@ -1,0 +1,192 @@
+// Package scheduler decides on which node each pod runs.
+//
+// A Scheduler is one goroutine that owns all scheduling state (package core) between two edges that talk to the API
+// server:
+//
+//	source: informers ──► mailbox ──► owner: ledger, queue, cycle ──► bind: pool of workers ──► API server
+//	                        ▲                                                     │
+//	                        └───────────── bound, or failed ◄─────────────────────┘
+//
+// The owner applies everything that is in the mailbox, makes one decision, and looks into the mailbox again. A pod that
+// has been given a node counts there at once (it is assumed); binding happens meanwhile. If binding fails the pod is
+// forgotten there and tried again after a back-off.
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bayplan/bayplan/internal/scheduler/bind"
+	"github.com/bayplan/bayplan/internal/scheduler/core"
+	"github.com/bayplan/bayplan/internal/scheduler/cycle"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins"
+	"github.com/bayplan/bayplan/internal/scheduler/queue"
+	"github.com/bayplan/bayplan/internal/scheduler/source"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// DefaultName is the scheduler name of pods that name none.
+const DefaultName = v1.DefaultSchedulerName
+
+// defaultWorkers is how many pods are bound at the same time.
+const defaultWorkers = 16
+
+// Config is what a Scheduler is made from. Client and Informers must be set.
+type Config struct {
+	Client    kubernetes.Interface
+	Informers informers.SharedInformerFactory
+	// Clock is the real one if nil.
+	Clock clock.WithTicker
+	// Seed starts the generator that breaks ties between nodes.
+	Seed uint64
+	// SchedulerName is DefaultName if empty.
+	SchedulerName string
+	// Recorder writes events; if nil, events go to the API server.
+	Recorder events.EventRecorder
+	// Workers bounds how many pods are bound at the same time, 16 if zero.
+	Workers int
+}
+
+// Scheduler schedules pods until its context ends.
+type Scheduler struct {
+	config  Config
+	core    *core.Core
+	events  *source.Mailbox[source.Event]
+	source  *source.Source
+	pool    *bind.Pool
+	client  *bind.Client
+	ownSink events.EventBroadcaster
+}
+
+// New returns a scheduler that has registered with the informers. Run starts them.
+func New(config Config) (*Scheduler, error) {
+	if config.Client == nil || config.Informers == nil {
+		return nil, errors.New("scheduler: Config.Client and Config.Informers must be set")
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	if config.SchedulerName == "" {
+		config.SchedulerName = DefaultName
+	}
+	if config.Workers == 0 {
+		config.Workers = defaultWorkers
+	}
+	s := &Scheduler{config: config, events: source.NewMailbox[source.Event](), pool: bind.NewPool(config.Workers)}
+	if config.Recorder == nil {
+		s.ownSink = events.NewBroadcaster(&events.EventSinkImpl{Interface: config.Client.EventsV1()})
+		config.Recorder = s.ownSink.NewRecorder(scheme.Scheme, config.SchedulerName)
+	}
+	s.client = &bind.Client{Client: config.Client, Recorder: config.Recorder, Clock: config.Clock}
+	s.core = core.New(core.Config{
+		Profiles: []core.Profile{{SchedulerName: config.SchedulerName, Plugins: plugins.Default()}},
+		Cycle:    cycle.Options{Seed: config.Seed},
+		Queue:    queue.Options{},
+	})
+	var err error
+	s.source, err = source.New(config.Informers, s.events)
+	return s, err
+}
+
+// Run schedules until the context ends. It returns when nothing that it started runs any more, with nil if it ended
+// because of the context.
+func (s *Scheduler) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("scheduler"))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if s.ownSink != nil {
+		if err := s.ownSink.StartRecordingToSinkWithContext(ctx); err != nil {
+			return fmt.Errorf("scheduler: recording events: %w", err)
+		}
+		defer s.ownSink.Shutdown()
+	}
+	s.config.Informers.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), s.source.Synced()...) {
+		return nil
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.pool.Run(ctx)
+	}()
+	s.own(ctx)
+	stop()
+	<-stopped
+	return nil
+}
+
+// own is the goroutine that owns all scheduling state.
+func (s *Scheduler) own(ctx context.Context) {
+	var batch []source.Event
+	for ctx.Err() == nil {
+		batch = s.events.Take(batch)
+		now := s.config.Clock.Now()
+		for _, apply := range batch {
+			apply(s.core, now)
+		}
+		if attempt := s.core.Next(now); attempt != nil {
+			s.carryOut(ctx, attempt)
+			continue
+		}
+		s.idle(ctx, now)
+	}
+}
+
+// idle waits until there is something to do.
+func (s *Scheduler) idle(ctx context.Context, now time.Time) {
+	var wake <-chan time.Time
+	if at, ok := s.core.Queue.NextWake(); ok {
+		timer := s.config.Clock.NewTimer(max(at.Sub(now), 0))
+		defer timer.Stop()
+		wake = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.events.Ready():
+	case <-wake:
+	}
+}
+
+// carryOut has done what was decided.
+func (s *Scheduler) carryOut(ctx context.Context, attempt *core.Attempt) {
+	if attempt.Diagnosis != nil {
+		report := bind.Report{Reason: v1.PodReasonUnschedulable, Message: attempt.Diagnosis.Message()}
+		s.pool.Do(func(ctx context.Context) { s.report(ctx, attempt.Pod, report) })
+		return
+	}
+	klog.FromContext(ctx).V(4).Info("Decided", "pod", klog.KObj(attempt.Pod), "node", attempt.Node,
+		"feasible", attempt.Decision.Feasible, "score", attempt.Decision.Score)
+	s.pool.Do(func(ctx context.Context) { s.bind(ctx, attempt) })
+}
+
+// bind runs on a worker.
+func (s *Scheduler) bind(ctx context.Context, attempt *core.Attempt) {
+	uid := attempt.Pod.UID
+	err := s.client.Bind(ctx, attempt.Pod, attempt.Node)
+	if err == nil {
+		s.events.Put(func(c *core.Core, _ time.Time) { c.Bound(uid) })
+		return
+	}
+	s.events.Put(func(c *core.Core, now time.Time) { c.BindFailed(uid, now) })
+	if ctx.Err() != nil {
+		return
+	}
+	klog.FromContext(ctx).Error(err, "Binding failed, the pod will be tried again", "pod", klog.KObj(attempt.Pod))
+	s.report(ctx, attempt.Pod, bind.Report{Reason: v1.PodReasonSchedulerError, Message: err.Error()})
+}
+
+// report runs on a worker.
+func (s *Scheduler) report(ctx context.Context, pod *v1.Pod, report bind.Report) {
+	if err := s.client.Fail(ctx, pod, report); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Could not record why a pod is not scheduled", "pod", klog.KObj(pod))
+	}
+}
