@@ -1,0 +1,185 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/bayplan/bayplan/internal/netns"
+	"github.com/bayplan/bayplan/internal/node/network/ipam"
+)
+
+// Node is one node's part of the fabric. Its methods may be called by many goroutines at once.
+type Node struct {
+	name    string
+	address netip.Addr
+	podCIDR netip.Prefix
+	fabric  *Fabric
+	in      *inside
+
+	mu   sync.Mutex // one change of the node's namespace at a time
+	pool *ipam.Pool // addresses of pods by sandbox
+}
+
+// Name is the node's name.
+func (n *Node) Name() string { return n.name }
+
+// Address is the node's own address, by which the control plane, other nodes and all pods reach it.
+func (n *Node) Address() netip.Addr { return n.address }
+
+// PodCIDR is where the addresses of the node's pods come from.
+func (n *Node) PodCIDR() netip.Prefix { return n.podCIDR }
+
+// Namespace is the node's namespace, which is also that of its pods with hostNetwork.
+func (n *Node) Namespace() *netns.Namespace { return n.in.ns }
+
+func (n *Node) open(ctx context.Context) (err error) {
+	if n.pool, err = ipam.Open(podsStatePath(n.fabric.config.StateDir, n.name), n.podCIDR); err != nil {
+		return err
+	}
+	ns, err := netns.Create(nodePath(n.fabric.config.RunDir, n.name))
+	if err != nil {
+		return err
+	}
+	if n.in, err = enter(ns); err != nil {
+		return err
+	}
+	if _, err := n.in.loopback(); err != nil {
+		return err
+	}
+	if err := n.in.set(routerSettings...); err != nil {
+		return err
+	}
+	return n.join(ctx)
+}
+
+// join links the node to the control plane and sets the routes of both sides.
+func (n *Node) join(ctx context.Context) error {
+	config, hub := n.fabric.config, n.fabric.hub
+	near := &end{in: hub, name: config.interfaceName("nod", n.name), mac: config.hardwareAddress("hub", n.name)}
+	far := &end{in: n.in, name: "eth0", mac: config.hardwareAddress("nod", n.name)}
+	if err := pair(ctx, near, far, config.MTU); err != nil {
+		return err
+	}
+	controlPlane := n.fabric.Address()
+	err := errors.Join(
+		n.in.address(far.link, n.address),
+		n.in.neighbour(far.link, controlPlane, near.mac),
+		hub.neighbour(near.link, n.address, far.mac),
+	)
+	if err != nil {
+		return err
+	}
+	up := []netlink.Route{through(far.link, everything(n.address), controlPlane, n.address), unreachable(n.podCIDR)}
+	down := []netlink.Route{direct(near.link, n.address, controlPlane), through(near.link, n.podCIDR, n.address, controlPlane)}
+	return errors.Join(
+		n.in.routes(up, func(r netlink.Route) bool {
+			return r.LinkIndex == far.link.Attrs().Index || r.Type == unix.RTN_UNREACHABLE
+		}),
+		hub.routes(down, func(r netlink.Route) bool { return r.LinkIndex == near.link.Attrs().Index }),
+	)
+}
+
+// SetUp gives the sandbox an address and joins its namespace, which is pinned at netnsPath, to the node. It may be repeated and then
+// returns the same address. The address is on disk before any packet can use it.
+func (n *Node) SetUp(ctx context.Context, sandboxID, netnsPath string) ([]netip.Addr, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, had := n.pool.Lookup(sandboxID)
+	addr, err := n.pool.Take(sandboxID)
+	if err != nil {
+		return nil, fmt.Errorf("pod network: sandbox %s on node %s: %w", sandboxID, n.name, err)
+	}
+	if err := n.attach(ctx, sandboxID, netnsPath, addr); err != nil {
+		if !had {
+			err = errors.Join(err, n.release(sandboxID))
+		}
+		return nil, fmt.Errorf("pod network: sandbox %s on node %s: %w", sandboxID, n.name, err)
+	}
+	klog.FromContext(ctx).V(4).Info("Pod has an address", "sandbox", sandboxID, "node", n.name, "address", addr)
+	return []netip.Addr{addr}, nil
+}
+
+// TearDown takes the sandbox's link and address away. It may be repeated, also for sandboxes that never were; the namespace need not exist any more.
+func (n *Node) TearDown(ctx context.Context, sandboxID, netnsPath string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.release(sandboxID); err != nil {
+		return fmt.Errorf("pod network: sandbox %s on node %s: %w", sandboxID, n.name, err)
+	}
+	klog.FromContext(ctx).V(4).Info("Pod's address is free", "sandbox", sandboxID, "node", n.name)
+	return nil
+}
+
+// Retain takes away whatever belongs to none of the given sandboxes: what TearDown was not called for, because of a crash.
+func (n *Node) Retain(ctx context.Context, liveSandboxIDs []string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var errs []error
+	for _, sandboxID := range n.pool.Owners() {
+		if !slices.Contains(liveSandboxIDs, sandboxID) {
+			errs = append(errs, n.release(sandboxID))
+			klog.FromContext(ctx).V(2).Info("Took back the address of a sandbox that is gone", "sandbox", sandboxID, "node", n.name)
+		}
+	}
+	errs = append(errs, n.unlinkStrays(liveSandboxIDs))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("pod network: node %s: %w", n.name, err)
+	}
+	return nil
+}
+
+// unlinkStrays removes links of pods that no live sandbox has, such as those of an earlier state directory.
+func (n *Node) unlinkStrays(liveSandboxIDs []string) error {
+	live := map[string]bool{}
+	for _, sandboxID := range liveSandboxIDs {
+		for _, name := range n.interfaces(sandboxID) {
+			live[name] = true
+		}
+	}
+	links, err := n.in.links()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, link := range links {
+		if name := link.Attrs().Name; strings.HasPrefix(name, podLink) && !live[name] {
+			errs = append(errs, n.in.unlink(name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Addresses tells which addresses the sandbox has; none is no error.
+func (n *Node) Addresses(sandboxID string) []netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if addr, ok := n.pool.Lookup(sandboxID); ok {
+		return []netip.Addr{addr}
+	}
+	return nil
+}
+
+func (n *Node) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var errs []error
+	if n.in != nil {
+		errs = append(errs, n.in.close())
+	}
+	if n.pool != nil {
+		errs = append(errs, n.pool.Close())
+	}
+	return errors.Join(errs...)
+}
