@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
-	"github.com/opencontainers/cgroups/manager"
 	_ "github.com/opencontainers/cgroups/devices" // for its side effect: the device rules of containers
+	"github.com/opencontainers/cgroups/manager"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/specconv"
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -206,8 +207,8 @@ func (c *container) destroy() error {
 }
 
 func exitCode(state *os.ProcessState) int {
-	if status, ok := state.Sys().(unix.WaitStatus); ok {
-		return waitCode(status)
+	if status, ok := state.Sys().(syscall.WaitStatus); ok {
+		return waitCode(unix.WaitStatus(status))
 	}
 	return state.ExitCode()
 }

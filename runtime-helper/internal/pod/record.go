@@ -67,18 +67,23 @@ func syncDir(path string) error {
 
 // startTicks gives a process's start time in clock ticks since boot, or 0 when there is no such process.
 func startTicks(pid int) uint64 {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// The command, in parentheses, may hold anything: fields are counted after its end. The start time is field 22, the state field 3.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	fields := statFields(pid)
 	if len(fields) < 20 {
 		return 0
 	}
-	ticks, err := strconv.ParseUint(string(fields[19]), 10, 64)
+	ticks, err := strconv.ParseUint(string(fields[19]), 10, 64) // field 22 of /proc/PID/stat
 	if err != nil {
 		return 0
 	}
 	return ticks
+}
+
+// statFields gives the fields of /proc/PID/stat from the third on, the state. The second, the command in parentheses, may hold anything: the fields are
+// those after its end.
+func statFields(pid int) [][]byte {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
 	"github.com/opencontainers/runc/libcontainer"
@@ -84,8 +85,11 @@ func (p *Pod) rejoinStdio(request *protocol.RecoverRequest) *stdio {
 func (p *Pod) waitOther(c *container, pidfd int) {
 	defer unix.Close(pidfd)
 	pollPidfd(pidfd, unix.POLLIN, -1)
-	pollPidfd(pidfd, 0, reapPatience) // 0 waits for POLLHUP
-	code, known := exitOf(pidfd)
+	code, known := zombieExit(c.pid)
+	if !known {
+		pollPidfd(pidfd, 0, reapPatience) // 0 waits for POLLHUP: the process was reaped
+		code, known = exitOf(pidfd)
+	}
 	exit := protocol.ContainerState{ExitCode: code}
 	if !known {
 		exit = protocol.ContainerState{ExitCode: lostExit, Message: "the exit status is unknown: the helper that would have got it was killed, and this kernel keeps it for nobody else (Linux 6.15 does)"}
@@ -105,7 +109,17 @@ func pollPidfd(pidfd int, events int16, milliseconds int) {
 	}
 }
 
-// exitOf asks the kernel how the process ended, if it can tell.
+// zombieExit reads the exit status of a process that has ended and was not reaped yet. The caller has its pidfd, so the number is still its own.
+func zombieExit(pid int) (int, bool) {
+	fields := statFields(pid)
+	if len(fields) < 50 || string(fields[0]) != "Z" {
+		return 0, false
+	}
+	status, err := strconv.ParseUint(string(fields[49]), 10, 32) // field 52 of /proc/PID/stat
+	return waitCode(unix.WaitStatus(uint32(status))), err == nil
+}
+
+// exitOf asks the kernel how the reaped process ended, if it can tell.
 func exitOf(pidfd int) (int, bool) {
 	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
 	if err := unix.IoctlPidfdInfo(pidfd, &info); err != nil || info.Mask&unix.PIDFD_INFO_EXIT == 0 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -24,12 +25,18 @@ type Conn struct {
 // NewConn takes over a connected socket.
 func NewConn(socket *net.UnixConn) *Conn { return &Conn{socket: socket} }
 
-// Dial connects to a helper's socket.
+// Dial connects to a helper's socket. The kernel takes socket names of 107 bytes at most and a data directory may be deep, so the
+// directory is opened and the socket named through it.
 func Dial(ctx context.Context, path string) (*Conn, error) {
-	var dialer net.Dialer
-	socket, err := dialer.DialContext(ctx, "unix", path)
+	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, err
+	}
+	defer dir.Close()
+	var dialer net.Dialer
+	socket, err := dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
+	if err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
 	return NewConn(socket.(*net.UnixConn)), nil
 }

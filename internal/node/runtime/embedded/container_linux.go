@@ -1,0 +1,348 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bayplan/bayplan/internal/node/runtime/image"
+	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// container is a container of this runtime. record, config and state are guarded by Runtime.mu; op serialises start and removal.
+type container struct {
+	op     sync.Mutex
+	record containerRecord
+	config *cri.ContainerConfig
+	image  image.Image
+	// state has no phase before the container was started.
+	state  protocol.ContainerState
+	exited chan struct{} // closed when the container is over
+	// user is who the container runs as, once it was started.
+	user *cri.LinuxContainerUser
+}
+
+// startFailedCode is the exit code of a container whose command could not be run, as other runtimes have it.
+const startFailedCode = 128
+
+func containerName(sandbox string, m *cri.ContainerMetadata) string {
+	return fmt.Sprintf("container %s (attempt %d) of pod sandbox %s", m.GetName(), m.GetAttempt(), sandbox)
+}
+
+func logPath(sandbox *cri.PodSandboxConfig, config *cri.ContainerConfig) string {
+	if config.GetLogPath() == "" || sandbox.GetLogDirectory() == "" {
+		return ""
+	}
+	return filepath.Join(sandbox.GetLogDirectory(), config.GetLogPath())
+}
+
+// CreateContainer notes what a container is to be, and takes a lease on its image's layers. Nothing runs yet.
+func (r *Runtime) CreateContainer(_ context.Context, request *cri.CreateContainerRequest) (*cri.CreateContainerResponse, error) {
+	s, err := r.sandbox(request.GetPodSandboxId())
+	if err != nil {
+		return nil, err
+	}
+	config := request.GetConfig()
+	if config.GetMetadata() == nil || config.GetImage().GetImage() == "" {
+		return nil, status.Error(codes.InvalidArgument, "container: config.metadata and config.image.image must be set")
+	}
+	found, err := r.config.Images.Get(config.Image.Image)
+	if err != nil {
+		return nil, status.Errorf(codes.NotFound, "container %s: image %q: %v", config.Metadata.Name, config.Image.Image, err)
+	}
+	encoded, err := encodeContainerConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if config, err = decodeContainerConfig(encoded); err != nil { // a copy: the caller keeps its own
+		return nil, err
+	}
+	c := &container{config: config, image: found, exited: make(chan struct{}), record: containerRecord{
+		ID: newID(), SandboxID: s.record.ID, Config: encoded, ImageID: found.ID, ImageRef: imageRef(&found), CreatedAt: r.config.Clock.Now().UTC(),
+	}}
+	name := containerName(s.record.ID, config.Metadata)
+	if err := r.reserve(name, c.record.ID); err != nil {
+		return nil, err
+	}
+	if err := r.enterContainer(s, c); err != nil {
+		_ = r.clearContainer(c)
+		r.mu.Lock()
+		r.release(name, c.record.ID)
+		r.mu.Unlock()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r.announce(c.record.ID, cri.ContainerEventType_CONTAINER_CREATED_EVENT)
+	return &cri.CreateContainerResponse{ContainerId: c.record.ID}, nil
+}
+
+// imageRef is what names the image's content beyond doubt: by a registry's digest if there is one.
+func imageRef(found *image.Image) string {
+	if len(found.Digests) > 0 {
+		return found.Digests[0]
+	}
+	return found.ID
+}
+
+func (r *Runtime) enterContainer(s *sandbox, c *container) error {
+	dir := r.containerDir(c.record.ID)
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		return err
+	}
+	if err := r.config.Images.Lease(c.record.ID, dir, &c.image); err != nil {
+		return err
+	}
+	if err := writeRecord(filepath.Join(dir, containerFile), &c.record); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !s.record.Ready {
+		return status.Errorf(codes.FailedPrecondition, "pod sandbox %s is not ready", s.record.ID)
+	}
+	r.containers[c.record.ID] = c
+	return nil
+}
+
+// StartContainer runs the container's command.
+func (r *Runtime) StartContainer(ctx context.Context, request *cri.StartContainerRequest) (*cri.StartContainerResponse, error) {
+	c, err := r.container(request.GetContainerId())
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.sandbox(c.record.SandboxID)
+	if err != nil {
+		return nil, err
+	}
+	c.op.Lock()
+	defer c.op.Unlock()
+	r.mu.Lock()
+	fresh := c.state.Phase == "" && c.record.StartError == ""
+	r.mu.Unlock()
+	if !fresh {
+		return nil, status.Errorf(codes.FailedPrecondition, "container %s was started already", c.record.ID)
+	}
+	state, err := r.startContainer(ctx, s, c)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", containerName(c.record.SandboxID, c.config.Metadata), err), r.startFailed(c, err))
+	}
+	r.observe(s, state)
+	return &cri.StartContainerResponse{}, nil
+}
+
+func (r *Runtime) rootfs(c *container) string {
+	return filepath.Join(r.runDir(c.record.SandboxID), "rootfs", c.record.ID)
+}
+
+func (r *Runtime) startContainer(ctx context.Context, s *sandbox, c *container) (*protocol.ContainerState, error) {
+	dir := r.containerDir(c.record.ID)
+	if err := r.config.Images.Mount(&c.image, filepath.Join(dir, "rw"), r.rootfs(c)); err != nil {
+		return nil, err
+	}
+	spec, err := r.spec(s, c)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	if path := logPath(s.config, c.config); path != "" {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	reply, _, err := protocol.Call(ctx, s.socket, &protocol.Request{Start: &protocol.StartRequest{
+		ID: c.record.ID, Spec: encoded, LogPath: logPath(s.config, c.config), RecordDir: dir,
+		Stdin: c.config.Stdin, StdinOnce: c.config.StdinOnce,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return reply.State, nil
+}
+
+// startFailed makes it known and durable that the container is over before it ran.
+func (r *Runtime) startFailed(c *container, cause error) error {
+	unmounted := image.Unmount(r.rootfs(c))
+	r.mu.Lock()
+	c.record.StartError, c.record.FailedAt = cause.Error(), r.config.Clock.Now().UTC()
+	record := c.record
+	r.failed(c)
+	r.mu.Unlock()
+	err := writeRecord(filepath.Join(r.containerDir(c.record.ID), containerFile), &record)
+	r.announce(c.record.ID, cri.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	return errors.Join(unmounted, err)
+}
+
+// failed gives a container that could not be started its state. r.mu is held.
+func (r *Runtime) failed(c *container) {
+	c.state = protocol.ContainerState{
+		ID: c.record.ID, Phase: protocol.Exited, FinishedAt: c.record.FailedAt, ExitCode: startFailedCode, Message: c.record.StartError,
+	}
+	close(c.exited)
+}
+
+// StopContainer asks the container to end, and ends it when the timeout is over. It is idempotent.
+func (r *Runtime) StopContainer(ctx context.Context, request *cri.StopContainerRequest) (*cri.StopContainerResponse, error) {
+	c, err := r.container(request.GetContainerId())
+	if status.Code(err) == codes.NotFound {
+		return &cri.StopContainerResponse{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.stopContainer(ctx, c, time.Duration(request.GetTimeout())*time.Second); err != nil {
+		return nil, fmt.Errorf("stop container %s: %w", c.record.ID, err)
+	}
+	return &cri.StopContainerResponse{}, nil
+}
+
+// stopContainer ends a container that runs. It returns when the exit is known.
+func (r *Runtime) stopContainer(ctx context.Context, c *container, grace time.Duration) error {
+	if !r.isRunning(c) {
+		return nil
+	}
+	if grace > 0 {
+		if err := r.signal(ctx, c, stopSignal(c), false); err != nil {
+			return err
+		}
+		timer := r.config.Clock.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-c.exited:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C():
+		}
+	}
+	if err := r.signal(ctx, c, unix.SIGKILL, true); err != nil {
+		return err
+	}
+	select {
+	case <-c.exited:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *Runtime) isRunning(c *container) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return c.state.Phase == protocol.Running
+}
+
+// signal sends a signal. A container that is over needs none.
+func (r *Runtime) signal(ctx context.Context, c *container, number unix.Signal, all bool) error {
+	s, err := r.sandbox(c.record.SandboxID)
+	if err != nil {
+		return err
+	}
+	return r.callHelper(ctx, s, c, &protocol.Request{Signal: &protocol.SignalRequest{ID: c.record.ID, Signal: int(number), All: all}})
+}
+
+// callHelper makes a call that has nothing to answer, again if the helper was killed under it and another took its place.
+func (r *Runtime) callHelper(ctx context.Context, s *sandbox, c *container, request *protocol.Request) error {
+	for {
+		_, _, err := protocol.Call(ctx, s.socket, request)
+		if protocol.HasCode(err, protocol.NotRunning) || protocol.HasCode(err, protocol.NotFound) {
+			return nil
+		}
+		var answered *protocol.Error
+		if err == nil || errors.As(err, &answered) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-c.exited:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.ctx.Done():
+			return r.ctx.Err()
+		case <-r.config.Clock.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// stopSignal is the signal that asks the container to end: the pod's wish, else the image's, else SIGTERM.
+func stopSignal(c *container) unix.Signal {
+	if wanted := c.config.GetStopSignal(); wanted != cri.Signal_SIGNAL_RUNTIME_DEFAULT {
+		if number := unix.SignalNum(strings.TrimPrefix(wanted.String(), "SIGNAL_")); number != 0 {
+			return number
+		}
+	}
+	name := strings.ToUpper(c.image.Config.StopSignal)
+	if name == "" {
+		return unix.SIGTERM
+	}
+	var number int
+	if _, err := fmt.Sscanf(name, "%d", &number); err == nil && number > 0 {
+		return unix.Signal(number)
+	}
+	if number := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG")); number != 0 {
+		return number
+	}
+	return unix.SIGTERM
+}
+
+// RemoveContainer removes the container, and ends it first if it runs. It is idempotent.
+func (r *Runtime) RemoveContainer(ctx context.Context, request *cri.RemoveContainerRequest) (*cri.RemoveContainerResponse, error) {
+	c, err := r.container(request.GetContainerId())
+	if status.Code(err) == codes.NotFound {
+		return &cri.RemoveContainerResponse{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.removeContainer(ctx, c); err != nil {
+		return nil, fmt.Errorf("remove container %s: %w", c.record.ID, err)
+	}
+	return &cri.RemoveContainerResponse{}, nil
+}
+
+func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
+	c.op.Lock()
+	defer c.op.Unlock()
+	if err := r.stopContainer(ctx, c, 0); err != nil {
+		return err
+	}
+	if s, err := r.sandbox(c.record.SandboxID); err == nil && r.isReady(s) {
+		if err := r.callHelper(ctx, s, c, &protocol.Request{Remove: &protocol.RemoveRequest{ID: c.record.ID}}); err != nil {
+			return err
+		}
+	}
+	if err := r.clearContainer(c); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	delete(r.containers, c.record.ID)
+	r.release(containerName(c.record.SandboxID, c.config.Metadata), c.record.ID)
+	r.mu.Unlock()
+	r.announceGone(c)
+	return nil
+}
+
+// clearContainer removes the container's files. Its log is the agent's.
+func (r *Runtime) clearContainer(c *container) error {
+	if err := image.Unmount(r.rootfs(c)); err != nil {
+		return err
+	}
+	if err := os.Remove(r.rootfs(c)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.RemoveAll(r.containerDir(c.record.ID)); err != nil {
+		return err
+	}
+	return r.config.Images.Release(c.record.ID)
+}
