@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
@@ -20,9 +19,10 @@ import (
 type Fabric struct {
 	config Config
 	lock   *os.File // held by flock while the fabric is open
-	hub    *inside  // the control plane's namespace
+	ns     *netns.Namespace
 
 	mu    sync.Mutex
+	hub   *inside    // the control plane's namespace; nil when closed
 	pool  *ipam.Pool // addresses of nodes by name
 	nodes map[string]*Node
 }
@@ -52,11 +52,10 @@ func (f *Fabric) open() (err error) {
 	if f.pool, err = ipam.Open(nodesStatePath(f.config.StateDir), f.config.NodeCIDR); err != nil {
 		return err
 	}
-	ns, err := netns.Create(controlPlanePath(f.config.RunDir))
-	if err != nil {
+	if f.ns, err = netns.Create(controlPlanePath(f.config.RunDir)); err != nil {
 		return err
 	}
-	if f.hub, err = enter(ns); err != nil {
+	if f.hub, err = enter(f.ns); err != nil {
 		return err
 	}
 	return f.setUpHub()
@@ -87,12 +86,11 @@ func (f *Fabric) setUpHub() error {
 	if err := f.hub.address(lo, f.Address()); err != nil {
 		return err
 	}
-	gone := []netlink.Route{unreachable(f.config.PodCIDR), unreachable(f.config.ServiceCIDR)}
-	return f.hub.routes(gone, func(r netlink.Route) bool { return r.Type == unix.RTN_UNREACHABLE })
+	return f.hub.refuse(f.config.PodCIDR, f.config.ServiceCIDR)
 }
 
 // ControlPlane is the namespace of the control plane, from which every node and pod can be reached.
-func (f *Fabric) ControlPlane() *netns.Namespace { return f.hub.ns }
+func (f *Fabric) ControlPlane() *netns.Namespace { return f.ns }
 
 // Address is the control plane's address, which every node and pod can reach.
 func (f *Fabric) Address() netip.Addr { return f.config.controlPlaneAddress() }
@@ -119,7 +117,7 @@ func (f *Fabric) AddNode(ctx context.Context, name string, podCIDR netip.Prefix)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.pool == nil {
+	if f.hub == nil {
 		return nil, fmt.Errorf("pod network: node %s: the network is closed: %w", name, os.ErrClosed)
 	}
 	for _, other := range f.nodes {

@@ -216,8 +216,17 @@ func TestRefusedNodes(t *testing.T) {
 	if _, err := Open(t.Context(), f.config); err == nil || !strings.Contains(err.Error(), "another process has this network open") {
 		t.Errorf("a second Open: %v", err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
+	a := f.nodes["a"]
+	for range 2 {
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.SetUp(t.Context(), "p", "/nowhere"); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("SetUp after Close: %v", err)
+	}
+	if _, err := a.Namespace().Dial(t.Context(), "tcp", "10.0.0.1:80"); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("Dial after Close: %v", err)
 	}
 	if _, err := f.AddNode(t.Context(), "b", podsOfB); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("AddNode after Close: %v", err)

@@ -29,8 +29,10 @@ func enter(ns *netns.Namespace) (*inside, error) {
 	return in, nil
 }
 
+// close closes both. A handle without sockets would work on the caller's own namespace, so there is none any more.
 func (in *inside) close() error {
 	in.Handle.Close()
+	in.Handle = nil
 	return in.ns.Close()
 }
 

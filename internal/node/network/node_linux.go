@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
 	"github.com/bayplan/bayplan/internal/netns"
@@ -23,9 +22,10 @@ type Node struct {
 	address netip.Addr
 	podCIDR netip.Prefix
 	fabric  *Fabric
-	in      *inside
+	ns      *netns.Namespace
 
 	mu   sync.Mutex // one change of the node's namespace at a time
+	in   *inside    // nil when closed
 	pool *ipam.Pool // addresses of pods by sandbox
 }
 
@@ -39,17 +39,16 @@ func (n *Node) Address() netip.Addr { return n.address }
 func (n *Node) PodCIDR() netip.Prefix { return n.podCIDR }
 
 // Namespace is the node's namespace, which is also that of its pods with hostNetwork.
-func (n *Node) Namespace() *netns.Namespace { return n.in.ns }
+func (n *Node) Namespace() *netns.Namespace { return n.ns }
 
 func (n *Node) open(ctx context.Context) (err error) {
 	if n.pool, err = ipam.Open(podsStatePath(n.fabric.config.StateDir, n.name), n.podCIDR); err != nil {
 		return err
 	}
-	ns, err := netns.Create(nodePath(n.fabric.config.RunDir, n.name))
-	if err != nil {
+	if n.ns, err = netns.Create(nodePath(n.fabric.config.RunDir, n.name)); err != nil {
 		return err
 	}
-	if n.in, err = enter(ns); err != nil {
+	if n.in, err = enter(n.ns); err != nil {
 		return err
 	}
 	if _, err := n.in.loopback(); err != nil {
@@ -78,24 +77,21 @@ func (n *Node) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	up := []netlink.Route{through(far.link, everything(n.address), controlPlane, n.address), unreachable(n.podCIDR)}
-	down := []netlink.Route{direct(near.link, n.address, controlPlane), through(near.link, n.podCIDR, n.address, controlPlane)}
 	return errors.Join(
-		n.in.routes(up, func(r netlink.Route) bool {
-			return r.LinkIndex == far.link.Attrs().Index || r.Type == unix.RTN_UNREACHABLE
-		}),
-		hub.routes(down, func(r netlink.Route) bool { return r.LinkIndex == near.link.Attrs().Index }),
+		n.in.refuse(n.podCIDR),
+		far.routes(through(far.link, everything(n.address), controlPlane, n.address)),
+		near.routes(direct(near.link, n.address, controlPlane), through(near.link, n.podCIDR, n.address, controlPlane)),
 	)
 }
 
 // SetUp gives the sandbox an address and joins its namespace, which is pinned at netnsPath, to the node. It may be repeated and then
 // returns the same address. The address is on disk before any packet can use it.
 func (n *Node) SetUp(ctx context.Context, sandboxID, netnsPath string) ([]netip.Addr, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.usable(ctx); err != nil {
+		return nil, err
+	}
 	_, had := n.pool.Lookup(sandboxID)
 	addr, err := n.pool.Take(sandboxID)
 	if err != nil {
@@ -115,6 +111,9 @@ func (n *Node) SetUp(ctx context.Context, sandboxID, netnsPath string) ([]netip.
 func (n *Node) TearDown(ctx context.Context, sandboxID, netnsPath string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.usable(ctx); err != nil {
+		return err
+	}
 	if err := n.release(sandboxID); err != nil {
 		return fmt.Errorf("pod network: sandbox %s on node %s: %w", sandboxID, n.name, err)
 	}
@@ -126,6 +125,9 @@ func (n *Node) TearDown(ctx context.Context, sandboxID, netnsPath string) error 
 func (n *Node) Retain(ctx context.Context, liveSandboxIDs []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.usable(ctx); err != nil {
+		return err
+	}
 	var errs []error
 	for _, sandboxID := range n.pool.Owners() {
 		if !slices.Contains(liveSandboxIDs, sandboxID) {
@@ -171,12 +173,21 @@ func (n *Node) Addresses(sandboxID string) []netip.Addr {
 	return nil
 }
 
+// usable refuses work after the end of the context or of the network.
+func (n *Node) usable(ctx context.Context) error {
+	if n.in == nil {
+		return fmt.Errorf("pod network: node %s: the network is closed: %w", n.name, os.ErrClosed)
+	}
+	return ctx.Err()
+}
+
 func (n *Node) close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var errs []error
 	if n.in != nil {
 		errs = append(errs, n.in.close())
+		n.in = nil
 	}
 	if n.pool != nil {
 		errs = append(errs, n.pool.Close())

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/netip"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/bayplan/bayplan/internal/netns"
 )
 
@@ -34,30 +32,27 @@ func (n *Node) attach(ctx context.Context, sandboxID, netnsPath string, addr net
 	if err := pair(ctx, near, far, config.MTU); err != nil {
 		return err
 	}
-	if err := pod.furnish(far.link, addr, near); err != nil {
+	if err := furnish(far, near, addr); err != nil {
 		return err
 	}
 	if err := n.in.neighbour(near.link, addr, far.mac); err != nil {
 		return err
 	}
-	return n.in.routes([]netlink.Route{direct(near.link, addr, n.address)}, func(r netlink.Route) bool {
-		return r.LinkIndex == near.link.Attrs().Index
-	})
+	return near.routes(direct(near.link, addr, n.address))
 }
 
 // furnish sets up the inside of a pod's namespace: loopback, the address, and the way out through the node's end of the link.
-func (in *inside) furnish(eth0 netlink.Link, addr netip.Addr, node *end) error {
-	if _, err := in.loopback(); err != nil {
+func furnish(eth0, node *end, addr netip.Addr) error {
+	if _, err := eth0.in.loopback(); err != nil {
 		return err
 	}
-	if err := in.address(eth0, addr); err != nil {
+	if err := eth0.in.address(eth0.link, addr); err != nil {
 		return err
 	}
-	if err := in.neighbour(eth0, gateway, node.mac); err != nil {
+	if err := eth0.in.neighbour(eth0.link, gateway, node.mac); err != nil {
 		return err
 	}
-	out := []netlink.Route{direct(eth0, gateway, addr), through(eth0, everything(addr), gateway, addr)}
-	return in.routes(out, func(r netlink.Route) bool { return r.LinkIndex == eth0.Attrs().Index })
+	return eth0.routes(direct(eth0.link, gateway, addr), through(eth0.link, everything(addr), gateway, addr))
 }
 
 // release removes the sandbox's interfaces, and with them its routes, and then frees its address: no address is handed out to which an old route leads.

@@ -18,7 +18,7 @@ import (
 func (f *Fabric) RemoveNode(ctx context.Context, name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.pool == nil {
+	if f.hub == nil {
 		return fmt.Errorf("pod network: removing node %s: the network is closed: %w", name, os.ErrClosed)
 	}
 	var errs []error

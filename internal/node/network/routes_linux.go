@@ -52,14 +52,19 @@ func (in *inside) neighbour(link netlink.Link, addr netip.Addr, mac net.Hardware
 	return nil
 }
 
-// routes sets routes and then removes others of this package that select accepts.
-func (in *inside) routes(want []netlink.Route, sel func(netlink.Route) bool) error {
+// routes sets routes.
+func (in *inside) routes(want []netlink.Route) error {
 	for i := range want {
 		want[i].Protocol = routeProtocol
 		if err := in.RouteReplace(&want[i]); err != nil {
 			return fmt.Errorf("route %s in %s: %w", want[i], in.ns.Path(), err)
 		}
 	}
+	return nil
+}
+
+// prune removes routes of this package that stale accepts and that are not wanted.
+func (in *inside) prune(want []netlink.Route, stale func(netlink.Route) bool) error {
 	have, err := dump(func() ([]netlink.Route, error) {
 		return in.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeProtocol}, netlink.RT_FILTER_PROTOCOL)
 	})
@@ -68,7 +73,7 @@ func (in *inside) routes(want []netlink.Route, sel func(netlink.Route) bool) err
 	}
 	for _, route := range have {
 		same := func(w netlink.Route) bool { return w.Dst.String() == route.Dst.String() && w.Type == route.Type }
-		if !sel(route) || slices.ContainsFunc(want, same) {
+		if !stale(route) || slices.ContainsFunc(want, same) {
 			continue
 		}
 		if err := in.RouteDel(&route); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -76,6 +81,26 @@ func (in *inside) routes(want []netlink.Route, sel func(netlink.Route) bool) err
 		}
 	}
 	return nil
+}
+
+// routes sets the routes by way of an end of a link, and no others.
+func (e *end) routes(want ...netlink.Route) error {
+	if err := e.in.routes(want); err != nil || e.made {
+		return err
+	}
+	return e.in.prune(want, func(r netlink.Route) bool { return r.LinkIndex == e.link.Attrs().Index })
+}
+
+// refuse makes the prefixes unreachable, and no others. A narrower route goes first.
+func (in *inside) refuse(prefixes ...netip.Prefix) error {
+	var want []netlink.Route
+	for _, prefix := range prefixes {
+		want = append(want, unreachable(prefix))
+	}
+	if err := in.routes(want); err != nil {
+		return err
+	}
+	return in.prune(want, func(r netlink.Route) bool { return r.Type == unix.RTN_UNREACHABLE })
 }
 
 // direct is the route to an address at the other end of the link; packets of this namespace go with the source src.

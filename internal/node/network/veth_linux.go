@@ -27,6 +27,7 @@ type end struct {
 	name string
 	mac  net.HardwareAddr
 	link netlink.Link // set by pair
+	made bool         // by this call of pair: nothing is on it yet
 }
 
 // pair makes a veth pair, or takes the one that is there, and brings it up. A half of ours that lost its other half is replaced; an interface of that
@@ -77,6 +78,7 @@ func join(near, far *end, mtu int) error {
 		if e.link, err = e.in.LinkByName(e.name); err != nil {
 			return fmt.Errorf("interface %s in %s: %w", e.name, e.in.ns.Path(), err)
 		}
+		e.made = true
 		// Without an address of its own the link is silent until it is used: no neighbour discovery, no router solicitations.
 		if err := e.in.LinkSetIP6AddrGenMode(e.link, genModeNone); err != nil && !noIPv6(err) {
 			return fmt.Errorf("interface %s in %s: switching IPv6 addresses off: %w", e.name, e.in.ns.Path(), err)
