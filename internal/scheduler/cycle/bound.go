@@ -40,14 +40,25 @@ func bindFilters(l *ledger.Ledger, p *Profile, s *shape.Shape, out []boundFilter
 	return out
 }
 
-func bindScores(l *ledger.Ledger, p *Profile, s *shape.Shape) []boundScore {
-	var out []boundScore
+// bindScores reuses the list and the arrays of another shape's scores.
+func bindScores(l *ledger.Ledger, p *Profile, s *shape.Shape, old []boundScore) []boundScore {
+	var spares [][]int64
+	for i := range old {
+		if old[i].spare != nil {
+			spares = append(spares, old[i].spare)
+		}
+	}
+	out := old[:0]
 	for _, each := range p.Scores {
 		if score := each.NewScore(l, s); score != nil {
 			_, global := score.(plugin.Follower)
-			out = append(out, boundScore{
+			bound := boundScore{
 				Score: score, name: each.Name(), weight: each.Weight, rule: score.Normalization(), global: global,
-			})
+			}
+			if n := len(spares); n > 0 && !global && bound.rule != plugin.AsIs {
+				bound.spare, spares = spares[n-1], spares[:n-1]
+			}
+			out = append(out, bound)
 		}
 	}
 	return out

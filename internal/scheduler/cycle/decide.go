@@ -77,7 +77,8 @@ func (e *Engine) feasible(v *view, pod *Pod) (ledger.Bitmap, int) {
 	}
 	v.refresh()
 	nominees := e.contested(pod)
-	if !v.global() && len(nominees) == 0 {
+	if !v.busy() && len(nominees) == 0 {
+		v.plant()
 		return nil, v.feasible
 	}
 	pass := append(e.scratch.pass[:0], v.pass...)

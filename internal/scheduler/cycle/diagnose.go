@@ -92,11 +92,7 @@ func (v *view) rejects(slot int32) rejection {
 
 // besides counts why a node does not take the pod beside those nominated to it.
 func (e *Engine) besides(v *view, pod *Pod, slot int32, counts map[rejection]int) {
-	mark := e.ledger.Mark()
-	for _, rival := range e.rivals(pod, slot) {
-		rival := *rival
-		e.ledger.AddPod(&rival, e.ledger.NodeName(slot))
-	}
+	mark := e.addRivals(pod, slot)
 	v.follow()
 	if r := v.rejects(slot); r.filter >= 0 {
 		counts[r]++
@@ -126,13 +122,28 @@ func (d *Diagnosis) named(e *Engine, v *view, pod *Pod, slots []int32) {
 	}
 	d.collect(v, counts)
 	if others := d.Nodes - len(slots); others > 0 {
-		for i := range v.filters {
-			if _, is := v.filters[i].Filter.(plugin.Restrictor); is {
-				reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", v.filters[i].name)
-				d.Rejections = append(d.Rejections, Rejection{plugin.Reject(v.filters[i].name, plugin.Unresolvable, reason), others})
-			}
+		d.Rejections = append(d.Rejections, Rejection{v.notNamed(), others})
+	}
+}
+
+// outside tells whether a node is none of those that the pod names, and the status that it then has.
+func (v *view) outside(slot int32) (plugin.Status, bool) {
+	slots, _, ok := v.restriction()
+	if !ok || slices.Contains(slots, slot) {
+		return plugin.Status{}, false
+	}
+	return v.notNamed(), true
+}
+
+// notNamed is the status of nodes that a pod that names nodes does not name.
+func (v *view) notNamed() plugin.Status {
+	for i := range v.filters {
+		if _, is := v.filters[i].Filter.(plugin.Restrictor); is {
+			reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", v.filters[i].name)
+			return plugin.Reject(v.filters[i].name, plugin.Unresolvable, reason)
 		}
 	}
+	return plugin.Status{}
 }
 
 // Plugins returns the names of the plugins that rejected nodes, sorted.

@@ -76,6 +76,9 @@ func (e *Engine) view(s *shape.Shape) *view {
 	if v == nil {
 		v = e.newView(s)
 		e.views[s] = v
+	} else if v.opened != v.revision() {
+		v.close()
+		v.open(e.ledger, &e.profile, s)
 	}
 	v.used = e.clock
 	v.follow()
@@ -93,8 +96,7 @@ func (e *Engine) newView(s *shape.Shape) *view {
 				oldest = v
 			}
 		}
-		delete(e.views, oldest.shape)
-		e.spare = append(e.spare, oldest)
+		e.Forget(oldest.shape)
 	}
 	v := &view{}
 	if n := len(e.spare); n > 0 {
@@ -108,6 +110,7 @@ func (e *Engine) newView(s *shape.Shape) *view {
 func (e *Engine) Forget(s *shape.Shape) {
 	if v := e.views[s]; v != nil {
 		delete(e.views, s)
+		v.close()
 		e.spare = append(e.spare, v)
 	}
 }

@@ -78,20 +78,25 @@ func rivals(nominee *ledger.Pod, pod *Pod) bool {
 // fitsBeside reports whether a node that takes the pod also takes it with the pods of no lower priority that are
 // nominated to the node.
 func (e *Engine) fitsBeside(v *view, pod *Pod, slot int32) bool {
-	rivals := e.rivals(pod, slot)
-	if len(rivals) == 0 {
+	if len(e.rivals(pod, slot)) == 0 {
 		return true
 	}
-	mark := e.ledger.Mark()
-	for _, rival := range rivals {
-		rival := *rival
-		e.ledger.AddPod(&rival, e.ledger.NodeName(slot))
-	}
+	mark := e.addRivals(pod, slot)
 	v.follow()
 	_, code := v.ask(slot)
 	e.ledger.Rollback(mark)
 	v.follow()
 	return code == plugin.Pass
+}
+
+// addRivals starts a what-if with the pods nominated to a node that the given one has to leave room for.
+func (e *Engine) addRivals(pod *Pod, slot int32) ledger.Mark {
+	mark := e.ledger.Mark()
+	for _, rival := range e.rivals(pod, slot) {
+		rival := *rival
+		e.ledger.AddPod(&rival, e.ledger.NodeName(slot))
+	}
+	return mark
 }
 
 func (e *Engine) rivals(pod *Pod, slot int32) []*ledger.Pod {

@@ -81,7 +81,9 @@ func (e *Engine) addNormalised(v *view, s *boundScore, pass ledger.Bitmap, count
 		return 0
 	}
 	raw := s.raw
-	if s.global || !v.fresh() {
+	if f, ok := s.Score.(plugin.Flatness); ok && f.Flat() {
+		raw = nil
+	} else if s.global || !v.fresh() {
 		e.scratch.raw = zeroed(e.scratch.raw, len(e.scratch.total))
 		raw = e.scratch.raw
 		s.Column(pass, 1, raw)

@@ -60,6 +60,10 @@ func (v *view) scoreAll(n int) {
 
 // rate fills the raw scores of a score that is normalised, or drops them if they are all 0.
 func (s *boundScore) rate(nodes ledger.Bitmap, n int) {
+	if f, ok := s.Score.(plugin.Flatness); ok && f.Flat() {
+		s.raw, s.top, s.topped = nil, 0, 0
+		return
+	}
 	s.raw = zeroed(s.spare, n)
 	s.spare = s.raw
 	s.Column(nodes, 1, s.raw)
@@ -87,7 +91,7 @@ func (v *view) renormalise() {
 	v.totalAll()
 }
 
-// totalAll computes all totals and the tree over them.
+// totalAll computes all totals.
 func (v *view) totalAll() {
 	v.flat = true
 	for i := range v.scores {
@@ -102,9 +106,14 @@ func (v *view) totalAll() {
 			v.total[slot] = v.totalOf(int32(slot))
 		}
 	}
-	v.treed = !v.global()
-	if v.treed {
+	v.treed = false
+}
+
+// plant makes the tree if there is none. Views that never ask it do without.
+func (v *view) plant() {
+	if !v.treed {
 		v.tree.build(v.total)
+		v.treed = true
 	}
 }
 

@@ -12,6 +12,7 @@ type view struct {
 	shape    *shape.Shape
 	used     uint64
 	position uint64
+	opened   revision
 
 	filters []boundFilter
 	scores  []boundScore
@@ -41,7 +42,7 @@ type view struct {
 func (v *view) open(l *ledger.Ledger, p *Profile, s *shape.Shape) {
 	v.ledger, v.shape, v.ready = l, s, false
 	v.filters = bindFilters(l, p, s, v.filters)
-	v.scores = bindScores(l, p, s)
+	v.scores = bindScores(l, p, s, v.scores)
 	v.followers, v.stalers = v.followers[:0], v.stalers[:0]
 	for i := range v.filters {
 		v.enlist(v.filters[i].Filter)
@@ -52,7 +53,7 @@ func (v *view) open(l *ledger.Ledger, p *Profile, s *shape.Shape) {
 	for _, f := range v.followers {
 		f.Build()
 	}
-	v.position = l.Position()
+	v.position, v.opened = l.Position(), v.revision()
 }
 
 func (v *view) enlist(part any) {
@@ -64,8 +65,36 @@ func (v *view) enlist(part any) {
 	}
 }
 
-// global reports whether anything about the shape depends on pods elsewhere.
-func (v *view) global() bool { return len(v.followers) > 0 }
+// busy reports whether pods elsewhere matter to the shape as things are.
+func (v *view) busy() bool {
+	for _, f := range v.followers {
+		if idler, ok := f.(plugin.Idler); !ok || !idler.Idle() {
+			return true
+		}
+	}
+	return false
+}
+
+// close gives back what filters and scores hold.
+func (v *view) close() {
+	for i := range v.filters {
+		if r, ok := v.filters[i].Filter.(plugin.Releaser); ok {
+			r.Release()
+		}
+	}
+	for i := range v.scores {
+		if r, ok := v.scores[i].Score.(plugin.Releaser); ok {
+			r.Release()
+		}
+	}
+}
+
+// revision is of what decides which filters and scores there are and what they select.
+type revision struct{ namespaces, selectors uint64 }
+
+func (v *view) revision() revision {
+	return revision{v.ledger.NamespaceRevision(), v.ledger.SelectorRevision(v.shape.Class.Namespace)}
+}
 
 // follow reads the journal: followers count, changed nodes are noted.
 func (v *view) follow() {
@@ -133,7 +162,5 @@ func (v *view) grow(n int) {
 	for len(v.pass) < ledger.Words(n) {
 		v.pass, v.dirty = append(v.pass, 0), append(v.dirty, 0)
 	}
-	if v.treed {
-		v.tree.build(v.total)
-	}
+	v.treed = false
 }

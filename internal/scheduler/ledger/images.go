@@ -20,6 +20,8 @@ type imageTable struct {
 	list  []*Image
 	index map[string]int32
 	free  []int32
+	// revision moves whenever a node gets or loses an image.
+	revision uint64
 }
 
 func newImageTable() imageTable { return imageTable{index: map[string]int32{}} }
@@ -31,6 +33,9 @@ func (l *Ledger) Image(name string) *Image {
 	}
 	return nil
 }
+
+// ImageRevision moves whenever a node gets or loses an image.
+func (l *Ledger) ImageRevision() uint64 { return l.images.revision }
 
 // setImages replaces the images of a node.
 func (l *Ledger) setImages(slot int32, images []v1.ContainerImage) Kind {
@@ -46,6 +51,7 @@ func (l *Ledger) setImages(slot int32, images []v1.ContainerImage) Kind {
 	if slices.Equal(now, node.images) {
 		return 0
 	}
+	l.images.revision++
 	for _, image := range now {
 		l.images.list[image].Nodes[slot] = struct{}{}
 	}

@@ -61,6 +61,7 @@ type Ledger struct {
 	groups     groupTable
 	spaces     map[string]labels.Set
 	spaceRev   uint64
+	selectors  selectorTable
 	journal    journal
 	undo       undoLog
 }
@@ -76,10 +77,11 @@ func New() *Ledger {
 		images:  newImageTable(),
 		ports:   portTable{},
 		absent:  map[string][]*Pod{}, absentNode: map[*Pod]string{},
-		pods:    map[types.UID]*Pod{},
-		groups:  newGroupTable(),
-		spaces:  map[string]labels.Set{},
-		journal: newJournal(),
+		pods:      map[types.UID]*Pod{},
+		groups:    newGroupTable(),
+		spaces:    map[string]labels.Set{},
+		selectors: newSelectorTable(),
+		journal:   newJournal(),
 	}
 }
 

@@ -88,6 +88,11 @@ type Normalizer interface {
 	Normalize(nodes ledger.Bitmap, scores []int64)
 }
 
+// Flatness is a local score that can tell without looking at the nodes that it gives all of them 0.
+type Flatness interface {
+	Flat() bool
+}
+
 // Preparer is a score that depends on which nodes are left after filtering. It is told before Column and Node.
 type Preparer interface {
 	// Prepare returns false if the score has nothing to say (PreScore's Skip).
@@ -100,6 +105,12 @@ type Follower interface {
 	Build()
 	// Apply counts one change of the ledger; false asks for Build instead.
 	Apply(change *ledger.Change) bool
+}
+
+// Idler is a Follower that can tell that, as things are, it passes every node or scores every node alike. While all
+// followers are idle a decision needs to look at no column.
+type Idler interface {
+	Idle() bool
 }
 
 // Staler is a local filter or score that can notice that everything it said must be asked again.

@@ -5,23 +5,33 @@ import (
 	"github.com/bayplan/bayplan/internal/scheduler/cycle"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/balancedallocation"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/imagelocality"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/interpodaffinity"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeaffinity"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodename"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeports"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/noderesourcesfit"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeunschedulable"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/podtopologyspread"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/tainttoleration"
 )
 
 // Default returns the plugins of a profile that configures nothing.
 func Default() cycle.Profile {
 	taints, affinity, fit := tainttoleration.Plugin{}, &nodeaffinity.Plugin{}, &noderesourcesfit.Plugin{}
+	spread, near := podtopologyspread.New(), interpodaffinity.New()
 	return cycle.Profile{
-		Filters: []plugin.FilterPlugin{nodename.Plugin{}, nodeunschedulable.Plugin{}, taints, affinity, fit},
+		Filters: []plugin.FilterPlugin{
+			nodeunschedulable.Plugin{}, nodename.Plugin{}, taints, affinity, nodeports.Plugin{}, fit, spread, near,
+		},
 		Scores: []cycle.WeightedScore{
 			{ScorePlugin: taints, Weight: 3},
 			{ScorePlugin: affinity, Weight: 2},
 			{ScorePlugin: fit, Weight: 1},
+			{ScorePlugin: spread, Weight: 2},
+			{ScorePlugin: near, Weight: 2},
 			{ScorePlugin: &balancedallocation.Plugin{}, Weight: 1},
+			{ScorePlugin: &imagelocality.Plugin{}, Weight: 1},
 		},
 	}
 }

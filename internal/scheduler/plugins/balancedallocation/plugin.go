@@ -4,7 +4,6 @@ package balancedallocation
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
@@ -19,6 +18,9 @@ const Name = "NodeResourcesBalancedAllocation"
 type Plugin struct {
 	// Resources are those balanced, CPU and memory if empty. They all weigh the same.
 	Resources []v1.ResourceName
+
+	// now is the balance of each node as it is: the same for every shape that asks for it.
+	now present
 }
 
 // Name implements plugin.Plugin.
@@ -44,7 +46,7 @@ func (p *Plugin) NewScore(l *ledger.Ledger, s *shape.Shape) plugin.Score {
 		return nil
 	}
 	if len(b.requests) == 2 {
-		return &pairScore{score: b, first: b.requests[0], second: b.requests[1]}
+		return newPair(p, b)
 	}
 	return b
 }
@@ -99,39 +101,3 @@ func (s *score) Column(nodes ledger.Bitmap, weight int64, out []int64) {
 }
 
 func (s *score) Normalization() plugin.Normalization { return plugin.AsIs }
-
-// pairScore balances two resources in one pass.
-type pairScore struct {
-	*score
-	first, second shape.Request
-}
-
-func (s *pairScore) Node(slot int32) int64 {
-	l := s.ledger
-	return pair(l.Requested(s.first.Resource)[slot], s.first.Amount, l.Allocatable(s.first.Resource)[slot],
-		l.Requested(s.second.Resource)[slot], s.second.Amount, l.Allocatable(s.second.Resource)[slot])
-}
-
-func (s *pairScore) Column(nodes ledger.Bitmap, weight int64, out []int64) {
-	l := s.ledger
-	used1, all1 := l.Requested(s.first.Resource), l.Allocatable(s.first.Resource)
-	used2, all2 := l.Requested(s.second.Resource), l.Allocatable(s.second.Resource)
-	for i, word := range nodes {
-		base := i << 6
-		for ; word != 0; word &= word - 1 {
-			n := base + bits.TrailingZeros64(word)
-			out[n] += weight * pair(used1[n], s.first.Amount, all1[n], used2[n], s.second.Amount, all2[n])
-		}
-	}
-}
-
-// pair is Node for two resources. Without one of them a node is always in balance.
-func pair(used1, add1, all1, used2, add2, all2 int64) int64 {
-	if all1 == 0 || all2 == 0 {
-		return rate(plugin.MaxScore, plugin.MaxScore)
-	}
-	c1, c2 := float64(all1), float64(all2)
-	with := math.Abs((min(float64(used1+add1)/c1, 1) - min(float64(used2+add2)/c2, 1)) / 2)
-	without := math.Abs((min(float64(used1)/c1, 1) - min(float64(used2)/c2, 1)) / 2)
-	return rate(int64((1-with)*plugin.MaxScore), int64((1-without)*plugin.MaxScore))
-}

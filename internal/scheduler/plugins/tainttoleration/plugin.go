@@ -89,9 +89,6 @@ func (s *score) Node(slot int32) int64 { return s.of(slot) }
 
 func (s *score) Column(nodes ledger.Bitmap, weight int64, out []int64) {
 	answers, sets := s.all(), s.ledger.TaintSet
-	if flat(answers) {
-		return
-	}
 	for i, word := range nodes {
 		base := int32(i << 6)
 		for ; word != 0; word &= word - 1 {
@@ -103,8 +100,9 @@ func (s *score) Column(nodes ledger.Bitmap, weight int64, out []int64) {
 
 func (s *score) Normalization() plugin.Normalization { return plugin.ByMaxReversed }
 
-func flat(answers []int64) bool {
-	for _, answer := range answers {
+// Flat implements plugin.Flatness: few clusters have PreferNoSchedule taints at all.
+func (s *score) Flat() bool {
+	for _, answer := range s.all() {
 		if answer != 0 {
 			return false
 		}
