@@ -10,12 +10,14 @@ import (
 	"github.com/bayplan/bayplan/internal/controller"
 	"github.com/bayplan/bayplan/internal/controller/deployment"
 	"github.com/bayplan/bayplan/internal/controller/garbagecollector"
+	"github.com/bayplan/bayplan/internal/controller/job"
 	"github.com/bayplan/bayplan/internal/controller/namespace"
 	"github.com/bayplan/bayplan/internal/controller/podgc"
 	"github.com/bayplan/bayplan/internal/controller/replicaset"
 	"github.com/bayplan/bayplan/internal/controller/replicationcontroller"
 	"github.com/bayplan/bayplan/internal/controller/rootca"
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
+	"github.com/bayplan/bayplan/internal/controller/ttlafterfinished"
 )
 
 // Constructor makes one controller.
@@ -30,6 +32,8 @@ func Table() []Entry {
 		{replicationcontroller.Name, replicationcontroller.New},
 		{deployment.Name, deployment.New},
 		{garbagecollector.Name, garbagecollector.New},
+		{job.Name, job.New},
+		{ttlafterfinished.Name, ttlafterfinished.New},
 		{namespace.Name, namespace.New},
 		{podgc.Name, podgc.New},
 	}
