@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attach joins a client's files to the container's streams until one of the two ends. A client that does not read makes the container wait, as a pipe does.
+// attach joins a client's files to the container's streams until one of the two ends.
 func (p *Pod) attach(conn *protocol.Conn, request *protocol.AttachRequest) error {
 	c, err := p.running(request.ID)
 	if err != nil {
@@ -18,6 +18,9 @@ func (p *Pod) attach(conn *protocol.Conn, request *protocol.AttachRequest) error
 	}
 	files, err := takeFiles(conn, request.Stdin)
 	if err != nil {
+		return err
+	}
+	if err := makePollable(files); err != nil {
 		return err
 	}
 	input, output := files[0], files[1:]
@@ -39,7 +42,27 @@ func (p *Pod) attach(conn *protocol.Conn, request *protocol.AttachRequest) error
 	return conn.Send(&protocol.Reply{Done: true})
 }
 
-// takeFiles sorts the files of an exec or attach call: input (nil without stdin), output, error. It makes them fit for Go's poller.
+// makePollable replaces files by such as Go's poller takes, which can be closed under a reader and have deadlines. They are this process's alone.
+func makePollable(files []*os.File) error {
+	for i, file := range files {
+		if file == nil {
+			continue
+		}
+		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("stream of the client: %w", err)
+		}
+		_ = file.Close()
+		if err := unix.SetNonblock(fd, true); err != nil {
+			_ = unix.Close(fd)
+			return fmt.Errorf("stream of the client: %w", err)
+		}
+		files[i] = os.NewFile(uintptr(fd), "client")
+	}
+	return nil
+}
+
+// takeFiles sorts the files of an exec or attach call: input (nil without stdin), output, error.
 func takeFiles(conn *protocol.Conn, stdin bool) ([]*os.File, error) {
 	files := conn.TakeFiles()
 	want := 2

@@ -276,11 +276,16 @@ func (p *pump) deliver(output []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for client := range p.clients {
+		// A client that reads slowly makes the container wait, as a pipe does; one that does not read at all must not stop it.
+		_ = client.SetWriteDeadline(time.Now().Add(clientPatience))
 		if _, err := client.Write(output); err != nil {
 			p.drop(client)
 		}
 	}
 }
+
+// clientPatience is how long an attached client may take to read a piece of output.
+const clientPatience = 10 * time.Second
 
 // drop lets go of a client. p.mu is held.
 func (p *pump) drop(client *os.File) {

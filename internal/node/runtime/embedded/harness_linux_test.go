@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -376,4 +378,21 @@ func (f *fixture) checkCount(id string) {
 	if next < 2 {
 		f.t.Fatalf("only %d lines", next)
 	}
+}
+
+// ask says a word to a port of the loopback and gives the answer.
+func ask(t *testing.T, port uint16, word string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintln(conn, word)
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
 }

@@ -29,6 +29,7 @@ type Runtime struct {
 	helper  string // the binary for new sandboxes
 	boot    string
 	events  broadcaster
+	streams *streamServer
 
 	// ctx ends with Close; work that no call waits for belongs to it.
 	ctx    context.Context
@@ -76,6 +77,9 @@ func New(ctx context.Context, config Config) (*Runtime, error) {
 		return nil, err
 	}
 	r.ctx, r.cancel = context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), klog.FromContext(ctx)))
+	if r.streams, err = r.startStreaming(); err != nil {
+		return nil, err
+	}
 	if err := r.adopt(ctx); err != nil {
 		_ = r.Close(ctx)
 		return nil, err
@@ -87,6 +91,7 @@ func New(ctx context.Context, config Config) (*Runtime, error) {
 func (r *Runtime) Close(context.Context) error {
 	r.cancel()
 	r.events.close()
+	_ = r.streams.http.Close()
 	r.work.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
