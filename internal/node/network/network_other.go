@@ -74,3 +74,6 @@ func (*Node) Retain(context.Context, []string) error { return nil }
 
 // Addresses is empty.
 func (*Node) Addresses(string) []netip.Addr { return nil }
+
+// Shape answers netns.ErrUnsupported.
+func (*Node) Shape(context.Context, string, uint64, uint64) error { return netns.ErrUnsupported }

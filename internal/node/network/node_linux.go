@@ -156,7 +156,8 @@ func (n *Node) unlinkStrays(liveSandboxIDs []string) error {
 	}
 	var errs []error
 	for _, link := range links {
-		if name := link.Attrs().Name; strings.HasPrefix(name, podLink) && !live[name] {
+		name := link.Attrs().Name
+		if (strings.HasPrefix(name, podLink) || strings.HasPrefix(name, ifbLink)) && !live[name] {
 			errs = append(errs, n.in.unlink(name))
 		}
 	}

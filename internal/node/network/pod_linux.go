@@ -12,7 +12,8 @@ const podLink = "pod"
 
 // interfaces lists the names of the interfaces in the node's namespace that belong to a sandbox.
 func (n *Node) interfaces(sandboxID string) []string {
-	return []string{n.fabric.config.interfaceName(podLink, n.name, sandboxID)}
+	config := n.fabric.config
+	return []string{config.interfaceName(podLink, n.name, sandboxID), config.interfaceName(ifbLink, n.name, sandboxID)}
 }
 
 // attach brings the sandbox's link to the wanted state. The node's route to the pod comes last: nothing reaches a pod that can't answer.

@@ -1,0 +1,174 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+)
+
+// ifbLink begins the name of the interface that a pod's outgoing packets pass so that they can be queued.
+const ifbLink = "ifb"
+
+// ingressParent is where the filters of an ingress qdisc are.
+var ingressParent = netlink.MakeHandle(0xffff, 0)
+
+// Shape limits what the sandbox may receive and send, in bits a second on the link; 0 takes a limit away. It needs SetUp before, holds until
+// TearDown, and has to be repeated when SetUp had to make the link anew.
+//
+// What the pod receives is what the node's end of its link sends: a token bucket there does it. What the pod sends arrives at that end, and a
+// kernel can only queue what it sends: so it is redirected to an interface of kind ifb, which has the bucket and gives the packets
+// back. Both are in the node's namespace, out of the pod's reach.
+func (n *Node) Shape(ctx context.Context, sandboxID string, ingressBitsPerSecond, egressBitsPerSecond uint64) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.usable(ctx); err != nil {
+		return err
+	}
+	if err := n.shape(sandboxID, ingressBitsPerSecond, egressBitsPerSecond); err != nil {
+		return fmt.Errorf("pod network: shaping sandbox %s on node %s: %w", sandboxID, n.name, err)
+	}
+	klog.FromContext(ctx).V(4).Info("Pod's bandwidth is set", "sandbox", sandboxID, "node", n.name, "ingress", ingressBitsPerSecond, "egress", egressBitsPerSecond)
+	return nil
+}
+
+func (n *Node) shape(sandboxID string, ingress, egress uint64) error {
+	name := n.fabric.config.interfaceName(podLink, n.name, sandboxID)
+	link, err := n.in.link(name)
+	if err != nil {
+		return err
+	}
+	if link == nil {
+		return fmt.Errorf("it has no link %s: SetUp comes first", name)
+	}
+	if err := n.in.bound(link, ingress, n.fabric.config.MTU); err != nil {
+		return fmt.Errorf("ingress: %w", err)
+	}
+	if err := n.shapeEgress(link, n.fabric.config.interfaceName(ifbLink, n.name, sandboxID), egress); err != nil {
+		return fmt.Errorf("egress: %w", err)
+	}
+	return nil
+}
+
+// shapeEgress leads what comes in by the link over an ifb of that name, with a bucket; or takes both away.
+func (n *Node) shapeEgress(link netlink.Link, name string, rate uint64) error {
+	if rate == 0 {
+		return errors.Join(n.in.removeQdisc(&netlink.Ingress{QdiscAttrs: ingressAttrs(link)}), n.in.unlink(name))
+	}
+	ifb, err := n.in.ensureIfb(name, n.fabric.config.MTU)
+	if err != nil {
+		return err
+	}
+	if err := n.in.bound(ifb, rate, n.fabric.config.MTU); err != nil {
+		return errors.Join(err, n.in.unlinkUnused(link, ifb))
+	}
+	return n.in.redirect(link, ifb)
+}
+
+// bound puts a token bucket before what the link sends, changes the one that is there without losing packets, or takes it away for rate 0.
+func (in *inside) bound(link netlink.Link, rate uint64, mtu int) error {
+	attrs := netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+	if rate == 0 {
+		return in.removeQdisc(&netlink.Tbf{QdiscAttrs: attrs})
+	}
+	b, err := newBucket(rate, mtu)
+	if err != nil {
+		return err
+	}
+	ticks, err := b.ticks(netlink.TickInUsec())
+	if err != nil {
+		return err
+	}
+	if err := in.QdiscReplace(&netlink.Tbf{QdiscAttrs: attrs, Rate: b.rate, Limit: b.limit, Buffer: ticks}); err != nil {
+		return fmt.Errorf("token bucket on %s in %s: %w", link.Attrs().Name, in.ns.Path(), err)
+	}
+	return nil
+}
+
+// removeQdisc removes a qdisc; none there is fine, which the kernel says in several ways.
+func (in *inside) removeQdisc(qdisc netlink.Qdisc) error {
+	err := in.QdiscDel(qdisc)
+	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return fmt.Errorf("removing the %s qdisc in %s: %w", qdisc.Type(), in.ns.Path(), err)
+}
+
+func (in *inside) ensureIfb(name string, mtu int) (netlink.Link, error) {
+	link, err := in.link(name)
+	if err != nil {
+		return nil, err
+	}
+	if link == nil {
+		link = &netlink.Ifb{LinkAttrs: netlink.NewLinkAttrs()}
+		link.Attrs().Name, link.Attrs().MTU = name, mtu
+		if err := in.LinkAdd(link); err != nil {
+			return nil, fmt.Errorf("interface %s in %s, of kind ifb: %w", name, in.ns.Path(), err)
+		}
+		if err := in.LinkSetIP6AddrGenMode(link, genModeNone); err != nil && !noIPv6(err) {
+			return nil, fmt.Errorf("interface %s in %s: switching IPv6 addresses off: %w", name, in.ns.Path(), err)
+		}
+	}
+	if err := in.LinkSetUp(link); err != nil {
+		return nil, fmt.Errorf("interface %s in %s: %w", name, in.ns.Path(), err)
+	}
+	return link, nil
+}
+
+// unlinkUnused removes an ifb that nothing is redirected to.
+func (in *inside) unlinkUnused(link, ifb netlink.Link) error {
+	redirected, err := in.redirected(link, ifb)
+	if err != nil || redirected {
+		return err
+	}
+	return in.unlink(ifb.Attrs().Name)
+}
+
+// redirect leads every packet that comes in by the link to the ifb.
+func (in *inside) redirect(link, ifb netlink.Link) error {
+	if done, err := in.redirected(link, ifb); done || err != nil {
+		return err
+	}
+	ingress := &netlink.Ingress{QdiscAttrs: ingressAttrs(link)}
+	if err := in.removeQdisc(ingress); err != nil {
+		return err
+	}
+	err := in.QdiscAdd(ingress)
+	if err == nil {
+		err = in.FilterAdd(&netlink.U32{
+			FilterAttrs: netlink.FilterAttrs{LinkIndex: link.Attrs().Index, Parent: ingressParent, Priority: 1, Protocol: unix.ETH_P_ALL},
+			Actions:     []netlink.Action{netlink.NewMirredAction(ifb.Attrs().Index)},
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("redirecting from %s to %s in %s: %w", link.Attrs().Name, ifb.Attrs().Name, in.ns.Path(), err)
+	}
+	return nil
+}
+
+// redirected tells whether the link's packets go to the ifb already.
+func (in *inside) redirected(link, ifb netlink.Link) (bool, error) {
+	filters, err := dump(func() ([]netlink.Filter, error) { return in.FilterList(link, ingressParent) })
+	if err != nil {
+		return false, fmt.Errorf("filters of %s in %s: %w", link.Attrs().Name, in.ns.Path(), err)
+	}
+	for _, filter := range filters {
+		u32, ok := filter.(*netlink.U32)
+		if !ok {
+			continue
+		}
+		for _, action := range u32.Actions {
+			if mirred, ok := action.(*netlink.MirredAction); ok && mirred.Ifindex == ifb.Attrs().Index {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func ingressAttrs(link netlink.Link) netlink.QdiscAttrs {
+	return netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: ingressParent, Parent: netlink.HANDLE_INGRESS}
+}
