@@ -86,17 +86,34 @@ func inNamespaces(paths []string, f func() error) error {
 		return f()
 	}
 	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		for _, path := range paths {
-			if err := enter(path); err != nil {
-				result <- err
-				return
-			}
-		}
-		result <- f()
-	}()
+	go onSpareThread(func() { result <- enterAnd(paths, f) })
 	return <-result
+}
+
+// onSpareThread calls f on a thread that ends with the goroutine. That must not be the process's first thread: Go cannot end that one, and
+// what /proc says of the process it says of that thread.
+func onSpareThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		f() // the thread is never unlocked, so it ends with the goroutine
+		return
+	}
+	defer runtime.UnlockOSThread()
+	done := make(chan struct{})
+	go func() { // runs elsewhere, as this goroutine occupies the first thread
+		defer close(done)
+		onSpareThread(f)
+	}()
+	<-done
+}
+
+func enterAnd(paths []string, f func() error) error {
+	for _, path := range paths {
+		if err := enter(path); err != nil {
+			return err
+		}
+	}
+	return f()
 }
 
 func enter(path string) error {

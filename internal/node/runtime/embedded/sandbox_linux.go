@@ -149,7 +149,7 @@ func (s *sandbox) owns(kind string) bool {
 	case "ipc":
 		return options.GetIpc() != cri.NamespaceMode_NODE
 	case "pid":
-		return options.GetPid() == cri.NamespaceMode_POD
+		return options != nil && options.Pid == cri.NamespaceMode_POD // who names no namespaces does not mean the zero of this one
 	default:
 		return options.GetNetwork() != cri.NamespaceMode_NODE
 	}

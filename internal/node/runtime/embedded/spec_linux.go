@@ -194,11 +194,13 @@ func (r *Runtime) namespaces(s *sandbox, c *container) ([]specs.LinuxNamespace, 
 		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	options := c.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
-	mode := options.GetPid()
 	if options == nil {
-		mode = s.namespaces().GetPid()
+		options = s.namespaces()
 	}
-	switch mode {
+	if options == nil {
+		options = &cri.NamespaceOption{Pid: cri.NamespaceMode_CONTAINER}
+	}
+	switch options.Pid {
 	case cri.NamespaceMode_NODE:
 		return list, nil
 	case cri.NamespaceMode_POD:
@@ -207,7 +209,7 @@ func (r *Runtime) namespaces(s *sandbox, c *container) ([]specs.LinuxNamespace, 
 		}
 		return append(list, specs.LinuxNamespace{Type: specs.PIDNamespace, Path: r.pinPath(s, "pid")}), nil
 	case cri.NamespaceMode_TARGET:
-		path, err := r.targetPID(s, options.GetTargetId())
+		path, err := r.targetPID(s, options.TargetId)
 		return append(list, specs.LinuxNamespace{Type: specs.PIDNamespace, Path: path}), err
 	}
 	return append(list, specs.LinuxNamespace{Type: specs.PIDNamespace}), nil

@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -96,8 +99,18 @@ func step(args []string) []string {
 				fmt.Println(strings.Join(strings.Fields(line), " "))
 			}
 		}
-	case "unshare":
-		fmt.Println("unshare:", syscall.Unshare(syscall.CLONE_NEWUSER))
+	case "keyring": // a system call that the default filter refuses
+		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true)
+		fmt.Println("keyring:", err)
+	case "processes": // how many there are, zombies apart
+		stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+		n := 0
+		for _, path := range stats {
+			if b, err := os.ReadFile(path); err == nil && !strings.Contains(string(b), ") Z ") {
+				n++
+			}
+		}
+		fmt.Println("processes", n)
 	case "echo": // lines of standard input, until its end
 		for s := bufio.NewScanner(os.Stdin); s.Scan(); {
 			fmt.Println("got", s.Text())
