@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/bayplan/bayplan/internal/controller"
+	"github.com/bayplan/bayplan/internal/controller/daemonset"
 	"github.com/bayplan/bayplan/internal/controller/deployment"
 	"github.com/bayplan/bayplan/internal/controller/garbagecollector"
 	"github.com/bayplan/bayplan/internal/controller/job"
@@ -32,6 +33,7 @@ func Table() []Entry {
 		{replicationcontroller.Name, replicationcontroller.New},
 		{deployment.Name, deployment.New},
 		{garbagecollector.Name, garbagecollector.New},
+		{daemonset.Name, daemonset.New},
 		{job.Name, job.New},
 		{ttlafterfinished.Name, ttlafterfinished.New},
 		{namespace.Name, namespace.New},

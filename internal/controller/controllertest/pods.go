@@ -1,6 +1,7 @@
 package controllertest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,7 +62,7 @@ func (e *Env) SetPod(pod *corev1.Pod, states ...string) error {
 		case "run":
 			pod.Status.Phase = corev1.PodRunning
 			if pod.Spec.NodeName == "" && node == "" {
-				node = "n1"
+				node = cmp.Or(target(pod), "n1")
 			}
 		case "ready":
 			setReady(pod, corev1.ConditionTrue)
@@ -92,6 +93,18 @@ func (e *Env) SetPod(pod *corev1.Pod, states ...string) error {
 	}
 	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
+}
+
+// target is the node that the pod's affinity names.
+func target(pod *corev1.Pod) string {
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			for _, field := range term.MatchFields {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
 }
 
 func setReady(pod *corev1.Pod, status corev1.ConditionStatus) {

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -109,8 +111,9 @@ func (a *API) stamp(r Resource, o *object) {
 	o.SetDeletionTimestamp(nil)
 	o.SetManagedFields(nil)
 	if o.GetName() == "" {
-		a.names[o.GetGenerateName()]++
-		o.SetName(o.GetGenerateName() + strconv.Itoa(a.names[o.GetGenerateName()]))
+		prefix := o.GetGenerateName() + destination(o)
+		a.names[prefix]++
+		o.SetName(prefix + strconv.Itoa(a.names[prefix]))
 	}
 	switch r.Resource {
 	case "pods":
@@ -123,6 +126,18 @@ func (a *API) stamp(r Resource, o *object) {
 	case "customresourcedefinitions":
 		a.serve(o)
 	}
+}
+
+// destination is a part of the name of pods that are made for one node: they are made at the same time, in any order.
+func destination(o *object) string {
+	var pod corev1.Pod
+	if o.GetKind() != "Pod" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &pod) != nil {
+		return ""
+	}
+	if node := target(&pod); node != "" {
+		return node + "-"
+	}
+	return ""
 }
 
 // serve adds the resource that a CustomResourceDefinition defines.
