@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bayplan/bayplan/internal/datadir"
+	"github.com/bayplan/bayplan/internal/node/network"
 )
 
 // Config says what a cluster consists of.
@@ -22,6 +23,8 @@ type Config struct {
 	BindAddress string
 	// Port 0 takes a free one.
 	Port int
+	// Nodes is how many nodes run containers; they need Linux and root.
+	Nodes int
 	// Report is told what was ready when.
 	Report func(Mark)
 }
@@ -32,6 +35,7 @@ type Cluster struct {
 	data    *datadir.Dir
 	control *controlPlane
 	admin   *rest.Config
+	fabric  *network.Fabric
 	times   *timeline
 	// undo stops what was started, the last first.
 	undo []func(context.Context) error
@@ -56,15 +60,23 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.control, err = startControlPlane(ctx, controlPlaneConfig{
-		data: c.data, listeners: []net.Listener{listener}, dial: (&net.Dialer{}).DialContext,
-	}, c.times)
-	if err != nil {
+	plane := controlPlaneConfig{data: c.data, listeners: []net.Listener{listener}, dial: (&net.Dialer{}).DialContext}
+	if c.config.Nodes > 0 {
+		if err := c.openNetwork(ctx, &plane); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
+	if c.control, err = startControlPlane(ctx, plane, c.times); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	c.onStop(func(context.Context) error { c.control.stop(); return nil })
-	c.admin, err = c.control.adminConfig()
-	return err
+	if c.admin, err = c.control.adminConfig(); err != nil {
+		return err
+	}
+	if err := c.startParts(ctx); err != nil || c.config.Nodes == 0 {
+		return err
+	}
+	return c.startNodes(ctx)
 }
 
 func (c *Cluster) onStop(f func(context.Context) error) { c.undo = append(c.undo, f) }

@@ -1,0 +1,35 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/bayplan/bayplan/internal/node/network"
+)
+
+// openNetwork makes the cluster's network namespaces, or finds those that a killed process left, and lets the API server listen and dial inside.
+func (c *Cluster) openNetwork(ctx context.Context, plane *controlPlaneConfig) error {
+	id := clusterID(c.data.Path())
+	fabric, err := network.Open(ctx, network.Config{
+		Cluster: id, RunDir: filepath.Join(runRoot, id), StateDir: c.data.Path("network"),
+		NodeCIDR: nodeCIDR, PodCIDR: podCIDR, ServiceCIDR: serviceCIDR,
+	})
+	if err != nil {
+		return err
+	}
+	c.fabric = fabric
+	// A cluster that is stopped in order takes its namespaces away.
+	c.onStop(func(ctx context.Context) error { return fabric.Remove(ctx) })
+	inside := netip.AddrPortFrom(fabric.Address(), apiPort)
+	listener, err := fabric.ControlPlane().Listen(ctx, "tcp", inside.String())
+	if err != nil {
+		return err
+	}
+	plane.listeners = append(plane.listeners, listener)
+	plane.addresses = append(plane.addresses, net.IP(fabric.Address().AsSlice()))
+	plane.dial = fabric.ControlPlane().Dial
+	c.times.mark("network")
+	return nil
+}
