@@ -34,6 +34,7 @@ func (i *installer) install(groups []resource.Group) error {
 			return fmt.Errorf("installing %s: %w", group.GroupVersion, err)
 		}
 	}
+	i.addGroups(groups)
 	return nil
 }
 
@@ -51,7 +52,7 @@ func (i *installer) installGroup(group resource.Group) error {
 		i.addLegacyDiscovery(described)
 		return nil
 	}
-	i.addDiscovery(group.GroupVersion, described)
+	i.server.AggregatedDiscoveryGroupManager.AddGroupVersion(group.Group, described)
 	return nil
 }
 
@@ -116,10 +117,29 @@ func (i *installer) addLegacyDiscovery(version apidiscoveryv2.APIVersionDiscover
 	i.server.Handler.GoRestfulContainer.Add(wrapped.GenerateWebService(genericapiserver.DefaultLegacyAPIPrefix, metav1.APIVersions{}))
 }
 
-func (i *installer) addDiscovery(gv schema.GroupVersion, version apidiscoveryv2.APIVersionDiscovery) {
-	i.server.AggregatedDiscoveryGroupManager.AddGroupVersion(gv.Group, version)
-	known := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
-	group := metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{known}, PreferredVersion: known}
-	i.server.DiscoveryGroupManager.AddGroup(group)
-	i.server.Handler.GoRestfulContainer.Add(discovery.NewAPIGroupHandler(i.scheme.codecs, group).WebService())
+// addGroups serves /apis/GROUP, which lists a group's versions, the preferred one first.
+func (i *installer) addGroups(groups []resource.Group) {
+	var names []string
+	versions := map[string][]metav1.GroupVersionForDiscovery{}
+	for _, group := range groups {
+		if group.Group == "" {
+			continue
+		}
+		if versions[group.Group] == nil {
+			names = append(names, group.Group)
+		}
+		versions[group.Group] = append(versions[group.Group], metav1.GroupVersionForDiscovery{GroupVersion: group.GroupVersion.String(), Version: group.Version})
+	}
+	for n, name := range names {
+		group := metav1.APIGroup{Name: name, Versions: versions[name], PreferredVersion: versions[name][0]}
+		i.server.DiscoveryGroupManager.AddGroup(group)
+		i.server.Handler.GoRestfulContainer.Add(discovery.NewAPIGroupHandler(i.scheme.codecs, group).WebService())
+		for v, version := range group.Versions {
+			gv := metav1.GroupVersion{Group: name, Version: version.Version}
+			i.server.AggregatedDiscoveryGroupManager.SetGroupVersionPriority(gv, groupPriority-n, len(group.Versions)-v)
+		}
+	}
 }
+
+// groupPriority is that of the first group in discovery; each following one has one less. It is above what custom resources have.
+const groupPriority = 17900

@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -19,8 +21,11 @@ type storageOptions struct {
 }
 
 // GetRESTOptions implements generic.RESTOptionsGetter.
-func (o *storageOptions) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
-	version := o.scheme.PrioritizedVersionsForGroup(resource.Group)[0]
+func (o *storageOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	version, err := o.version(resource, example)
+	if err != nil {
+		return generic.RESTOptions{}, err
+	}
 	info, _ := runtime.SerializerInfoForMediaType(o.scheme.codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	codec := o.scheme.codecs.CodecForVersions(info.Serializer, o.scheme.codecs.UniversalDeserializer(), version, runtime.InternalGroupVersioner)
 	config := storagebackend.NewDefaultConfig(store.Prefix, codec)
@@ -32,6 +37,20 @@ func (o *storageOptions) GetRESTOptions(resource schema.GroupResource, _ runtime
 		DeleteCollectionWorkers: deleteWorkers,
 		ResourcePrefix:          resourcePrefix(resource),
 	}, nil
+}
+
+// version is the first of the group's versions, in order of preference, that has the kind.
+func (o *storageOptions) version(resource schema.GroupResource, example runtime.Object) (schema.GroupVersion, error) {
+	gvks, _, err := o.scheme.ObjectKinds(example)
+	if err != nil {
+		return schema.GroupVersion{}, err
+	}
+	for _, version := range o.scheme.PrioritizedVersionsForGroup(resource.Group) {
+		if o.scheme.Recognizes(version.WithKind(gvks[0].Kind)) {
+			return version, nil
+		}
+	}
+	return schema.GroupVersion{}, fmt.Errorf("no version of %s has %s", resource, gvks[0].Kind)
 }
 
 // resourcePrefix is where the objects of a resource begin in the store; some keep names from Kubernetes' early days.

@@ -53,11 +53,14 @@ func addVersioned(s *runtime.Scheme, groups []resource.Group) error {
 	if err := autoscalingv1.AddToScheme(s); err != nil {
 		return err
 	}
+	versions := map[string][]schema.GroupVersion{}
 	for _, group := range groups {
 		if err := group.AddToScheme(s); err != nil {
 			return err
 		}
-		if err := s.SetVersionPriority(group.GroupVersion); err != nil {
+		// Of several versions of a group the one that is listed first is preferred, and stored.
+		versions[group.Group] = append(versions[group.Group], group.GroupVersion)
+		if err := s.SetVersionPriority(versions[group.Group]...); err != nil {
 			return err
 		}
 	}
@@ -69,12 +72,16 @@ func addVersioned(s *runtime.Scheme, groups []resource.Group) error {
 func (s *scheme) addHub(group resource.Group) error {
 	hub := schema.GroupVersion{Group: group.Group, Version: runtime.APIVersionInternal}
 	for kind, t := range s.KnownTypes(group.GroupVersion) {
-		if isMetaType(t.PkgPath()) {
+		// A kind that a preferred version has too is known inside the server by that version's type.
+		if isMetaType(t.PkgPath()) || s.Recognizes(hub.WithKind(kind)) {
 			continue
 		}
 		obj, err := s.New(group.WithKind(kind))
 		if err != nil {
 			return err
+		}
+		if other, ok := group.Hub[kind]; ok {
+			obj = other
 		}
 		s.AddKnownTypeWithName(hub.WithKind(kind), obj)
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,9 +26,6 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/inprocess"
 	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
-	"github.com/bayplan/bayplan/internal/apiserver/resource/apps"
-	"github.com/bayplan/bayplan/internal/apiserver/resource/coordination"
-	"github.com/bayplan/bayplan/internal/apiserver/resource/core"
 	"github.com/bayplan/bayplan/internal/pki"
 	"github.com/bayplan/bayplan/internal/store"
 )
@@ -43,6 +41,8 @@ type Config struct {
 	Listeners []net.Listener
 	// Dial connects from inside the cluster's network to IP:port.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// ServiceCIDR is where services get their addresses from; DefaultServiceCIDR when it is not set.
+	ServiceCIDR netip.Prefix
 }
 
 // Server is the API server of one cluster.
@@ -73,17 +73,12 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups := Groups(nodes)
+	groups := Groups(nodes, config.ServiceCIDR)
 	scheme, err := newScheme(groups)
 	if err != nil {
 		return nil, err
 	}
 	return s, s.build(config, scheme, groups, loopback)
-}
-
-// Groups are the API groups that are served, in the order of discovery.
-func Groups(nodes relay.Nodes) []resource.Group {
-	return []resource.Group{core.Group(nodes), apps.Group(), coordination.Group()}
 }
 
 func (s *Server) nodes(config Config) (relay.Nodes, error) {

@@ -96,12 +96,19 @@ func (k *Kind[T]) columnDefinitions() []metav1.TableColumnDefinition {
 func (k *Kind[T]) row(obj T) metav1.TableRow {
 	cells := make([]any, 0, len(k.Columns)+1)
 	if !k.HideName {
-		cells = append(cells, obj.GetName())
+		cells = append(cells, k.nameText(obj))
 	}
 	for _, c := range k.Columns {
 		cells = append(cells, c.Value(obj))
 	}
 	return metav1.TableRow{Cells: cells, Object: runtime.RawExtension{Object: obj}}
+}
+
+func (k *Kind[T]) nameText(obj T) string {
+	if k.NameText != nil {
+		return k.NameText(obj)
+	}
+	return obj.GetName()
 }
 
 // Decimal writes a number as field selectors spell it.

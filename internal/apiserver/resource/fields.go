@@ -23,14 +23,11 @@ func (k *Kind[T]) Register(scheme *runtime.Scheme, version schema.GroupVersion) 
 		return err
 	}
 	for _, gvk := range gvks {
-		if gvk.GroupVersion() != version {
-			continue
-		}
-		if err := scheme.AddFieldLabelConversionFunc(gvk, k.convertFieldLabel); err != nil {
-			return err
+		if gvk.Group == version.Group {
+			return scheme.AddFieldLabelConversionFunc(version.WithKind(gvk.Kind), k.convertFieldLabel)
 		}
 	}
-	return nil
+	return fmt.Errorf("%T is not of group %q", k.New(), version.Group)
 }
 
 // registerDefaults also covers the list type: lists that are decoded hold items that want their defaults.
@@ -54,6 +51,9 @@ func (k *Kind[T]) convertFieldLabel(label, value string) (string, string, error)
 	}
 	if _, ok := k.Fields[label]; ok {
 		return label, value, nil
+	}
+	if known, ok := k.FieldAliases[label]; ok {
+		return known, value, nil
 	}
 	supported := append([]string{"metadata.name"}, slices.Sorted(maps.Keys(k.Fields))...)
 	if !k.ClusterWide {

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -28,6 +29,9 @@ func (s *Storage) Categories() []string { return s.categories }
 
 // Install implements Description.
 func (k *Kind[T]) Install(env Environment) (map[string]rest.Storage, error) {
+	if k.installed != nil {
+		return k.installed, nil
+	}
 	store, err := k.store(env)
 	if err != nil {
 		return nil, fmt.Errorf("storage of %s: %w", k.Resource, err)
@@ -38,7 +42,10 @@ func (k *Kind[T]) Install(env Environment) (map[string]rest.Storage, error) {
 		storage[k.Resource] = k.Wrap(main)
 	}
 	if k.HasStatus {
-		storage[k.Resource+"/status"] = k.statusStorage(env, store)
+		storage[k.Resource+"/status"] = view(store, statusStrategy[T]{k.strategy(env)})
+	}
+	for name, sub := range k.Subs {
+		storage[k.Resource+"/"+name] = view(store, subStrategy[T]{k.strategy(env), sub})
 	}
 	if k.Scale != nil {
 		storage[k.Resource+"/scale"] = &scaleStorage[T]{store: store, kind: k, version: env.Version}
@@ -48,11 +55,18 @@ func (k *Kind[T]) Install(env Environment) (map[string]rest.Storage, error) {
 			storage[k.Resource+"/"+name] = s
 		}
 	}
+	k.installed = storage
 	return storage, nil
 }
 
+func (k *Kind[T]) strategy(env Environment) strategy[T] {
+	return strategy[T]{
+		ObjectTyper: env.Scheme, NameGenerator: names.SimpleNameGenerator, kind: k, versions: append([]schema.GroupVersion{env.Version}, k.Versions...),
+	}
+}
+
 func (k *Kind[T]) store(env Environment) (*genericregistry.Store, error) {
-	s := strategy[T]{ObjectTyper: env.Scheme, NameGenerator: names.SimpleNameGenerator, kind: k, version: env.Version}
+	s := k.strategy(env)
 	resource := env.Version.WithResource(k.Resource).GroupResource()
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return k.New() },
@@ -77,12 +91,16 @@ func (k *Kind[T]) store(env Environment) (*genericregistry.Store, error) {
 			return genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing) && !k.KeepUntil(obj.(T))
 		}
 	}
-	return store, store.CompleteWithOptions(&generic.StoreOptions{
+	err := store.CompleteWithOptions(&generic.StoreOptions{
 		RESTOptions: env.Options,
 		AttrFunc:    k.attributes,
 		TriggerFunc: k.triggers(),
 		Indexers:    k.indexers(),
 	})
+	if err != nil || k.Adjust == nil {
+		return store, err
+	}
+	return store, k.Adjust(env, store)
 }
 
 func (k *Kind[T]) singular(env Environment) string {
@@ -100,35 +118,40 @@ func (k *Kind[T]) ttl(_ runtime.Object, existing uint64, update bool) (uint64, e
 	return k.TTL, nil
 }
 
-func (k *Kind[T]) statusStorage(env Environment, store *genericregistry.Store) rest.Storage {
-	s := statusStrategy[T]{strategy[T]{ObjectTyper: env.Scheme, NameGenerator: names.SimpleNameGenerator, kind: k, version: env.Version}}
-	view := *store
-	view.UpdateStrategy, view.ResetFieldsStrategy = s, s
-	return &statusStorage{store: &view}
+// viewStrategy is the strategy of a sub-resource.
+type viewStrategy interface {
+	rest.RESTUpdateStrategy
+	rest.ResetFieldsStrategy
 }
 
-// statusStorage shows a resource through writes to its status alone.
-type statusStorage struct{ store *genericregistry.Store }
+// view shows the objects of a registry through writes to a part of them alone.
+func view(store *genericregistry.Store, s viewStrategy) rest.Storage {
+	shown := *store
+	shown.UpdateStrategy, shown.ResetFieldsStrategy = s, s
+	return &viewStorage{store: &shown}
+}
 
-func (s *statusStorage) New() runtime.Object { return s.store.New() }
+type viewStorage struct{ store *genericregistry.Store }
+
+func (s *viewStorage) New() runtime.Object { return s.store.New() }
 
 // Destroy leaves the storage to the resource itself, which shares it.
-func (s *statusStorage) Destroy() {}
+func (s *viewStorage) Destroy() {}
 
-func (s *statusStorage) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+func (s *viewStorage) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	return s.store.Get(ctx, name, options)
 }
 
-func (s *statusStorage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+func (s *viewStorage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
 	update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	return s.store.Update(ctx, name, info, create, update, false, options)
 }
 
-func (s *statusStorage) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+func (s *viewStorage) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return s.store.GetResetFields()
 }
 
-func (s *statusStorage) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+func (s *viewStorage) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	return s.store.ConvertToTable(ctx, obj, options)
 }

@@ -65,13 +65,20 @@ type Kind[T Object] struct {
 	// RequireResourceVersion: PUT must name the version that it replaces.
 	RequireResourceVersion bool
 
+	// OrphanByDefault: a deletion that says nothing of dependents leaves them alone.
+	OrphanByDefault bool
+
 	// Fields are the field selectors beyond metadata.name and metadata.namespace.
 	Fields map[string]func(T) string
+	// FieldAliases are other names of Fields, as other versions of the API have them.
+	FieldAliases map[string]string
 	// Index is the one of Fields by which the watch cache sorts watchers, so that a change wakes only those whom it concerns.
 	Index string
 	// Columns of `kubectl get`, after NAME (unless HideName).
 	Columns  []Column[T]
 	HideName bool
+	// NameText is what the column NAME shows, where that is more than the name.
+	NameText func(T) string
 
 	// TTL is how long an object lives, in seconds.
 	TTL uint64
@@ -82,10 +89,21 @@ type Kind[T Object] struct {
 
 	// Scale maps the kind to autoscaling/v1 Scale; nil has no such sub-resource.
 	Scale *Scale[T]
+	// Subs are sub-resources that write a part of the object, by their name, for example "approval".
+	Subs map[string]Sub[T]
+	// Adjust completes the registry, for example by what must happen before an object is created.
+	Adjust func(env Environment, store *genericregistry.Store) error
 	// Wrap puts other behaviour around the resource's storage.
 	Wrap func(*Storage) rest.Storage
 	// Extra adds sub-resources by their name, for example "binding".
 	Extra func(store *genericregistry.Store) map[string]rest.Storage
+
+	// Versions are further versions of the API, beside the one whose group the kind stands in first, under which the same storage is served. The names of their
+	// fields at the top are the same.
+	Versions []schema.GroupVersion
+
+	// installed is what Install made: a kind that stands in several groups has one storage.
+	installed map[string]rest.Storage
 }
 
 // Description is a Kind with its type forgotten, so that kinds of all types stand in one list.
@@ -110,6 +128,9 @@ type Group struct {
 	schema.GroupVersion
 	AddToScheme func(*runtime.Scheme) error
 	Kinds       []Description
+	// Hub are the Go types that stand for kinds of this version inside the server where that is not the version's own type: those of another version, with
+	// which it shares its storage. AddToScheme then registers the conversions.
+	Hub map[string]runtime.Object
 }
 
 // Name implements Description.

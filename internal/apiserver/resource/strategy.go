@@ -18,8 +18,8 @@ import (
 type strategy[T Object] struct {
 	runtime.ObjectTyper
 	names.NameGenerator
-	kind    *Kind[T]
-	version schema.GroupVersion
+	kind     *Kind[T]
+	versions []schema.GroupVersion
 }
 
 func (s strategy[T]) NamespaceScoped() bool { return !s.kind.ClusterWide }
@@ -109,9 +109,23 @@ func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	if !s.kind.HasStatus {
 		return nil
 	}
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(s.version.String()): fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
+	return s.inVersions(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
+}
+
+func (s strategy[T]) inVersions(set *fieldpath.Set) map[fieldpath.APIVersion]*fieldpath.Set {
+	out := make(map[fieldpath.APIVersion]*fieldpath.Set, len(s.versions))
+	for _, version := range s.versions {
+		out[fieldpath.APIVersion(version.String())] = set
 	}
+	return out
+}
+
+// DefaultGarbageCollectionPolicy says what becomes of dependents when a deletion does not say it.
+func (s strategy[T]) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
+	if s.kind.OrphanByDefault {
+		return rest.OrphanDependents
+	}
+	return rest.DeleteDependents
 }
 
 // gracefulStrategy is the strategy of a kind whose objects are given time to end.
@@ -158,7 +172,7 @@ func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.
 	}
 	set.Insert(fieldpath.MakePathOrDie("metadata", "ownerReferences"))
 	set.Insert(fieldpath.MakePathOrDie("metadata", "deletionTimestamp"))
-	return map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(s.version.String()): set}
+	return s.inVersions(set)
 }
 
 var (

@@ -3,7 +3,6 @@ package apps
 
 import (
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/podspec"
 )
 
 // Group returns the group.
@@ -55,20 +55,9 @@ func selectorText(selector *metav1.LabelSelector) (string, error) {
 
 // templateColumns are the wide columns that every workload ends with.
 func templateColumns[T resource.Object](template func(T) *corev1.PodTemplateSpec, selector func(T) *metav1.LabelSelector) []resource.Column[T] {
-	join := func(f func(corev1.Container) string) func(T) any {
-		return func(obj T) any {
-			var parts []string
-			for _, c := range template(obj).Spec.Containers {
-				parts = append(parts, f(c))
-			}
-			return strings.Join(parts, ",")
-		}
-	}
-	return []resource.Column[T]{
-		{Name: "Containers", Wide: true, Description: "Names of the containers.", Value: join(func(c corev1.Container) string { return c.Name })},
-		{Name: "Images", Wide: true, Description: "Images of the containers.", Value: join(func(c corev1.Container) string { return c.Image })},
-		{Name: "Selector", Wide: true, Description: "Labels of the pods.", Value: func(obj T) any { return metav1.FormatLabelSelector(selector(obj)) }},
-	}
+	return append(podspec.ContainerColumns(template), resource.Column[T]{
+		Name: "Selector", Wide: true, Description: "Labels of the pods.", Value: func(obj T) any { return metav1.FormatLabelSelector(selector(obj)) },
+	})
 }
 
 func immutable(path *field.Path, value any) *field.Error {

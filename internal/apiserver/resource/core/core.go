@@ -2,25 +2,49 @@
 package core
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/allocate"
 )
 
-// Group returns the core group. Nodes is how requests for logs and the like reach the node of a pod.
-func Group(nodes relay.Nodes) resource.Group {
+// Options are what kinds of the core group need of the rest of the server.
+type Options struct {
+	// Nodes is how requests for logs and the like reach the node of a pod.
+	Nodes relay.Nodes
+	// Event is the kind that events.k8s.io shows too.
+	Event *resource.Kind[*corev1.Event]
+	// ServiceCIDR and NodePorts are what services get addresses and ports from; IPAddresses is the kind by which addresses are taken.
+	ServiceCIDR netip.Prefix
+	NodePorts   allocate.PortRange
+	IPAddresses *resource.Kind[*networkingv1.IPAddress]
+}
+
+// Group returns the core group.
+func Group(options Options) resource.Group {
 	return resource.Group{
 		GroupVersion: corev1.SchemeGroupVersion,
 		AddToScheme:  corev1.AddToScheme,
 		Kinds: []resource.Description{
 			configMap(),
-			event(),
+			endpoints(),
+			options.Event,
+			limitRange(),
 			namespace(),
 			node(),
-			pod(nodes),
+			persistentVolumeClaim(),
+			persistentVolume(),
+			pod(options.Nodes),
+			podTemplate(),
+			replicationController(),
+			resourceQuota(),
 			secret(),
 			serviceAccount(),
+			service(options),
 		},
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
@@ -17,7 +19,8 @@ import (
 // eventLifetime is how long events are kept: one hour, as everywhere.
 const eventLifetime = time.Hour
 
-func event() *resource.Kind[*corev1.Event] {
+// Event returns the kind, which events.k8s.io shows too.
+func Event() *resource.Kind[*corev1.Event] {
 	return &resource.Kind[*corev1.Event]{
 		Resource:            "events",
 		ShortNames:          []string{"ev"},
@@ -27,6 +30,13 @@ func event() *resource.Kind[*corev1.Event] {
 		Validate:            validateEvent,
 		AllowCreateOnUpdate: true,
 		TTL:                 uint64(eventLifetime / time.Second),
+		Versions:            []schema.GroupVersion{eventsv1.SchemeGroupVersion},
+		FieldAliases: map[string]string{
+			"regarding.kind": "involvedObject.kind", "regarding.namespace": "involvedObject.namespace", "regarding.name": "involvedObject.name",
+			"regarding.uid": "involvedObject.uid", "regarding.apiVersion": "involvedObject.apiVersion",
+			"regarding.resourceVersion": "involvedObject.resourceVersion", "regarding.fieldPath": "involvedObject.fieldPath",
+			"reportingController": "reportingComponent",
+		},
 		Fields: map[string]func(*corev1.Event) string{
 			"involvedObject.kind":            func(e *corev1.Event) string { return e.InvolvedObject.Kind },
 			"involvedObject.namespace":       func(e *corev1.Event) string { return e.InvolvedObject.Namespace },

@@ -27,10 +27,15 @@ func defaultVolume(v *corev1.Volume) {
 	case v.ISCSI != nil:
 		set(&v.ISCSI.ISCSIInterface, "default")
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		setPointer(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		DefaultClaim(&v.Ephemeral.VolumeClaimTemplate.Spec)
 	case v.Image != nil:
 		set(&v.Image.PullPolicy, pullPolicy(v.Image.Reference))
 	}
+}
+
+// DefaultClaim fills in the defaults of a claim for a volume.
+func DefaultClaim(spec *corev1.PersistentVolumeClaimSpec) {
+	setPointer(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 }
 
 func defaultProjected(p *corev1.ProjectedVolumeSource) {
