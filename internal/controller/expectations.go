@@ -37,7 +37,8 @@ func NewExpectations(clk clock.PassiveClock) *Expectations {
 	return &Expectations{clock: clk, keys: map[string]*expected{}}
 }
 
-// Satisfied tells whether the cache shows all of the key's own writes, and if not, after which time it no longer matters.
+// Satisfied tells whether the cache shows all of the key's own writes, and if not, after which time it no longer matters. It must be asked before the
+// cache is read.
 func (e *Expectations) Satisfied(key string) (bool, time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

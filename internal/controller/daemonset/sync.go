@@ -59,10 +59,10 @@ func (c *Controller) sync(ctx context.Context, key string) error {
 	if err != nil {
 		return errors.Join(err, p.writeCollisions(ctx))
 	}
+	settled, left := c.expectations.Satisfied(key) // before the pods are read: what settles in between would not be seen
 	if err := p.read(ctx, selector); err != nil {
 		return err
 	}
-	settled, left := c.expectations.Satisfied(key)
 	var failure error
 	if settled {
 		p.manage()

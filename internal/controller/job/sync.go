@@ -53,16 +53,16 @@ func (c *Controller) sync(ctx context.Context, key string) error {
 	if c.fresh.Stale(job) {
 		return nil // pods that the status accounts for would be counted twice, or not at all; our own write brings us back
 	}
+	settled, left := c.expectations.Satisfied(key) // before the pods are read: what settles in between would not be seen
+	if !settled {
+		c.AddAfter(key, left)
+	}
 	pods, err := c.claim(ctx, job)
 	if err != nil {
 		return err
 	}
 	if isOver(job) || job.DeletionTimestamp != nil {
 		return c.freeAll(ctx, pods)
-	}
-	settled, left := c.expectations.Satisfied(key)
-	if !settled {
-		c.AddAfter(key, left)
 	}
 	a := c.newAttempt(key, job, pods)
 	a.settled = settled
