@@ -77,3 +77,6 @@ func (*Node) Addresses(string) []netip.Addr { return nil }
 
 // Shape answers netns.ErrUnsupported.
 func (*Node) Shape(context.Context, string, uint64, uint64) error { return netns.ErrUnsupported }
+
+// Publish answers netns.ErrUnsupported.
+func (*Node) Publish(context.Context, string, []PortMapping) error { return netns.ErrUnsupported }

@@ -24,9 +24,10 @@ type Node struct {
 	fabric  *Fabric
 	ns      *netns.Namespace
 
-	mu   sync.Mutex // one change of the node's namespace at a time
-	in   *inside    // nil when closed
-	pool *ipam.Pool // addresses of pods by sandbox
+	mu        sync.Mutex // one change of the node's namespace at a time
+	in        *inside    // nil when closed
+	pool      *ipam.Pool // addresses of pods by sandbox
+	published mappings
 }
 
 // Name is the node's name.
@@ -55,6 +56,9 @@ func (n *Node) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := n.in.set(routerSettings...); err != nil {
+		return err
+	}
+	if n.published, err = n.in.listPorts(); err != nil {
 		return err
 	}
 	return n.join(ctx)
@@ -135,7 +139,7 @@ func (n *Node) Retain(ctx context.Context, liveSandboxIDs []string) error {
 			klog.FromContext(ctx).V(2).Info("Took back the address of a sandbox that is gone", "sandbox", sandboxID, "node", n.name)
 		}
 	}
-	errs = append(errs, n.unlinkStrays(liveSandboxIDs))
+	errs = append(errs, n.unlinkStrays(liveSandboxIDs), n.unpublishStrays())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("pod network: node %s: %w", n.name, err)
 	}

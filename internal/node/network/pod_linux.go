@@ -56,8 +56,14 @@ func furnish(eth0, node *end, addr netip.Addr) error {
 	return eth0.routes(direct(eth0.link, gateway, addr), through(eth0.link, everything(addr), gateway, addr))
 }
 
-// release removes the sandbox's interfaces, and with them its routes, and then frees its address: no address is handed out to which an old route leads.
+// release removes the sandbox's ports, then its interfaces and with them its routes, and then frees its address: no address is handed out to
+// which something old leads.
 func (n *Node) release(sandboxID string) error {
+	if addr, ok := n.pool.Lookup(sandboxID); ok {
+		if err := n.unpublish(addr); err != nil {
+			return err
+		}
+	}
 	for _, name := range n.interfaces(sandboxID) {
 		if err := n.in.unlink(name); err != nil {
 			return err
