@@ -25,6 +25,7 @@ import (
 	"github.com/bayplan/bayplan/internal/scheduler/queue"
 	"github.com/bayplan/bayplan/internal/scheduler/source"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -109,6 +110,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		defer s.ownSink.Shutdown()
 	}
+	if err := s.source.Discover(s.config.Client.Discovery()); err != nil {
+		return fmt.Errorf("scheduler: %w", err)
+	}
 	s.config.Informers.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), s.source.Synced()...) {
 		return nil
@@ -159,13 +163,44 @@ func (s *Scheduler) idle(ctx context.Context, now time.Time) {
 // carryOut has done what was decided.
 func (s *Scheduler) carryOut(ctx context.Context, attempt *core.Attempt) {
 	if attempt.Diagnosis != nil {
-		report := bind.Report{Reason: v1.PodReasonUnschedulable, Message: attempt.Diagnosis.Message()}
-		s.pool.Do(func(ctx context.Context) { s.report(ctx, attempt.Pod, report) })
+		s.refuse(attempt)
 		return
 	}
 	klog.FromContext(ctx).V(4).Info("Decided", "pod", klog.KObj(attempt.Pod), "node", attempt.Node,
 		"feasible", attempt.Decision.Feasible, "score", attempt.Decision.Score)
 	s.pool.Do(func(ctx context.Context) { s.bind(ctx, attempt) })
+}
+
+// refuse has a pod told why it was not placed, and its victims deleted if it has any.
+func (s *Scheduler) refuse(attempt *core.Attempt) {
+	report := bind.Report{Reason: v1.PodReasonUnschedulable, Message: attempt.Message()}
+	if eviction := attempt.Eviction; eviction != nil {
+		report.Nominated, report.Clear = eviction.Node, eviction.Helpless
+		for _, victim := range eviction.Victims {
+			target := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: victim.Shape.Class.Namespace, Name: victim.Name, UID: victim.UID,
+			}}
+			s.pool.Do(func(ctx context.Context) { s.evict(ctx, target, attempt) })
+		}
+	}
+	for _, pod := range attempt.Displaced {
+		s.pool.Do(func(ctx context.Context) {
+			if err := s.client.ClearNomination(ctx, pod); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Could not take back a nomination", "pod", klog.KObj(pod))
+			}
+		})
+	}
+	s.pool.Do(func(ctx context.Context) { s.report(ctx, attempt.Pod, report) })
+}
+
+// evict runs on a worker.
+func (s *Scheduler) evict(ctx context.Context, victim *v1.Pod, attempt *core.Attempt) {
+	err := s.client.Evict(ctx, victim, attempt.Pod, attempt.Eviction.Node)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	klog.FromContext(ctx).Error(err, "Preemption failed", "pod", klog.KObj(attempt.Pod))
+	s.events.Put(func(c *core.Core, now time.Time) { c.EvictionFailed(victim.UID, attempt.Pod.UID, now) })
 }
 
 // bind runs on a worker.

@@ -146,7 +146,8 @@ func TestPodThatFitsNowhereIsToldWhyAndScheduledLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := startCluster(t, node("n1", "4"))
 		c.create(pod("big", "6"))
-		const message = "0/1 nodes are available: 1 Insufficient cpu."
+		const message = "0/1 nodes are available: 1 Insufficient cpu. " +
+			"preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 		c.wantEvent("Warning FailedScheduling", message)
 		condition := c.pod("big").Status.Conditions[0]
 		if condition.Type != v1.PodScheduled || condition.Status != v1.ConditionFalse ||

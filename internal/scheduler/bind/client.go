@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -52,14 +53,51 @@ func (c *Client) Fail(ctx context.Context, pod *v1.Pod, report Report) error {
 	if !changes {
 		return nil
 	}
+	return c.patch(ctx, pod, patch)
+}
+
+// Evict deletes a pod to make room for another one on its node. It is no error if the pod is gone already.
+func (c *Client) Evict(ctx context.Context, victim *v1.Pod, preemptor *v1.Pod, node string) error {
+	pods := c.Client.CoreV1().Pods(victim.Namespace)
+	patch := statusPatch{}
+	patch.Metadata.UID = victim.UID
+	patch.Status.Conditions = []v1.PodCondition{{
+		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler,
+		Message:            preemptor.Spec.SchedulerName + ": preempting to accommodate a higher priority pod",
+		LastTransitionTime: metav1.NewTime(c.Clock.Now()),
+	}}
+	err := c.patch(ctx, victim, patch)
+	if err == nil {
+		err = pods.Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &victim.UID}})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("preempting pod %s/%s on node %s: %w", victim.Namespace, victim.Name, node, err)
+	}
+	c.Recorder.Eventf(victim, preemptor, v1.EventTypeNormal, "Preempted", "Preempting", "Preempted by pod %v on node %v",
+		preemptor.UID, node)
+	return nil
+}
+
+// ClearNomination takes a pod's nomination back because another of higher priority was given the room.
+func (c *Client) ClearNomination(ctx context.Context, pod *v1.Pod) error {
+	patch := statusPatch{}
+	patch.Metadata.UID, patch.Status.Nominated = pod.UID, new(string)
+	return c.patch(ctx, pod, patch)
+}
+
+// patch writes a pod's status.
+func (c *Client) patch(ctx context.Context, pod *v1.Pod, patch statusPatch) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
-		return fmt.Errorf("encoding the condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return fmt.Errorf("encoding the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	_, err = c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, data,
 		metav1.PatchOptions{}, "status")
 	if err != nil {
-		return fmt.Errorf("setting condition PodScheduled of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return fmt.Errorf("writing the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
 }

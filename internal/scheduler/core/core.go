@@ -67,6 +67,10 @@ type Attempt struct {
 	Decision cycle.Decision
 	// Diagnosis is why no node takes the pod; nil if one does.
 	Diagnosis *cycle.Diagnosis
+	// Eviction is what preemption came to, nil if it was not tried. If it names a node the victims are to be deleted.
+	Eviction *cycle.Eviction
+	// Displaced are pods of lower priority that were nominated to that node and no longer are.
+	Displaced []*v1.Pod
 	// Attempts counts the decisions on this pod, First is when it came into the queue.
 	Attempts int
 	First    time.Time
@@ -89,8 +93,23 @@ func (c *Core) Next(now time.Time) *Attempt {
 	}
 	diagnosis := engine.Diagnose(&pod)
 	attempt.Diagnosis = &diagnosis
+	if engine.Preempts() && diagnosis.Conflict == "" && diagnosis.Nodes > 0 {
+		c.preempt(item, engine, attempt)
+	}
 	c.Queue.Reject(item, diagnosis.Plugins(), now)
 	return attempt
+}
+
+// Message is why the pod was not placed, as people know it.
+func (a *Attempt) Message() string {
+	if a.Diagnosis == nil {
+		return ""
+	}
+	text := a.Diagnosis.Message()
+	if a.Eviction != nil && a.Eviction.Message != "" {
+		text += " " + a.Eviction.Message
+	}
+	return text
 }
 
 func podOf(item *queue.Item) cycle.Pod {

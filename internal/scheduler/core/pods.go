@@ -46,6 +46,7 @@ func (c *Core) setAssigned(pod *v1.Pod, now time.Time) {
 			old.Started = pod.Status.StartTime.UnixNano()
 		}
 		if pod.DeletionTimestamp != nil {
+			old.Preempted = preempted(pod)
 			c.terminating(old, now)
 		}
 		return
@@ -65,14 +66,15 @@ func recordOf(pod *v1.Pod, compiled *shape.Shape, now time.Time) *ledger.Pod {
 	}
 	return &ledger.Pod{
 		UID: pod.UID, Name: pod.Name, Shape: compiled, Priority: priorityOf(pod), Started: started.UnixNano(),
-		Terminating: pod.DeletionTimestamp != nil,
+		Terminating: pod.DeletionTimestamp != nil, Preempted: preempted(pod),
 	}
 }
 
 func (c *Core) terminating(pod *ledger.Pod, now time.Time) {
 	if !pod.Terminating {
 		c.Ledger.SetTerminating(pod)
-		c.happened(pod.Slot, now)
+		// It still holds its resources; only what counts pods elsewhere can have changed.
+		c.happened(ledger.None, now)
 	}
 }
 

@@ -32,6 +32,8 @@ type WeightedScore struct {
 type Profile struct {
 	Filters []plugin.FilterPlugin
 	Scores  []WeightedScore
+	// Preemption makes room for pods by evicting others; nil if the plugin DefaultPreemption is not enabled.
+	Preemption *Preemption
 }
 
 // Options are how an Engine decides.

@@ -62,8 +62,10 @@ type Ledger struct {
 	spaces     map[string]labels.Set
 	spaceRev   uint64
 	selectors  selectorTable
-	journal    journal
-	undo       undoLog
+	// budgets are the PodDisruptionBudgets by namespace and name.
+	budgets map[string]*Budget
+	journal journal
+	undo    undoLog
 }
 
 // New returns an empty ledger.
@@ -80,8 +82,8 @@ func New() *Ledger {
 		pods:      map[types.UID]*Pod{},
 		groups:    newGroupTable(),
 		spaces:    map[string]labels.Set{},
-		selectors: newSelectorTable(),
-		journal:   newJournal(),
+		selectors: newSelectorTable(), budgets: map[string]*Budget{},
+		journal: newJournal(),
 	}
 }
 

@@ -21,6 +21,8 @@ type Pod struct {
 	Terminating bool
 	// Assumed tells that the scheduler has decided and the API server has not confirmed yet.
 	Assumed bool
+	// Preempted tells that the scheduler has asked for the pod's deletion to make room for another.
+	Preempted bool
 
 	inNode, inGroup int32
 }

@@ -2,8 +2,8 @@ package ledger
 
 // undoLog is the one overlay for what-if: the pods added and removed since Mark, so that they can be taken back.
 type undoLog struct {
-	active bool
-	ops    []undoOp
+	depth int
+	ops   []undoOp
 }
 
 type undoOp struct {
@@ -13,24 +13,25 @@ type undoOp struct {
 }
 
 func (u *undoLog) record(pod *Pod, slot int32, added bool) {
-	if u.active {
+	if u.depth > 0 {
 		u.ops = append(u.ops, undoOp{pod: pod, slot: slot, added: added})
 	}
 }
 
 // Mark is a point to which Rollback can return. Marks nest.
-type Mark int
+type Mark struct{ ops, depth int }
 
 // Mark starts, or continues, a what-if. Between the first Mark and the Rollback to it only AddPod and RemovePod of pods
 // on known nodes may change the ledger.
 func (l *Ledger) Mark() Mark {
-	l.undo.active = true
-	return Mark(len(l.undo.ops))
+	mark := Mark{ops: len(l.undo.ops), depth: l.undo.depth}
+	l.undo.depth++
+	return mark
 }
 
 // Rollback undoes, last first, what has happened since the mark. Undone changes are journalled like others.
 func (l *Ledger) Rollback(to Mark) {
-	for len(l.undo.ops) > int(to) {
+	for len(l.undo.ops) > to.ops {
 		last := len(l.undo.ops) - 1
 		op := l.undo.ops[last]
 		l.undo.ops = l.undo.ops[:last]
@@ -42,7 +43,7 @@ func (l *Ledger) Rollback(to Mark) {
 		l.pods[op.pod.UID] = op.pod
 		l.place(op.pod, op.slot)
 	}
-	l.undo.active = to > 0
+	l.undo.depth = to.depth
 }
 
 // Commit keeps what has happened since the first Mark and ends the what-if.

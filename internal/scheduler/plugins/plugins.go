@@ -24,6 +24,7 @@ func Default() cycle.Profile {
 		Filters: []plugin.FilterPlugin{
 			nodeunschedulable.Plugin{}, nodename.Plugin{}, taints, affinity, nodeports.Plugin{}, fit, spread, near,
 		},
+		Preemption: &cycle.Preemption{MinCandidatePercentage: 10, MinCandidates: 100},
 		Scores: []cycle.WeightedScore{
 			{ScorePlugin: taints, Weight: 3},
 			{ScorePlugin: affinity, Weight: 2},

@@ -12,7 +12,10 @@ import (
 
 	"github.com/bayplan/bayplan/internal/scheduler/core"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 )
@@ -22,29 +25,69 @@ type Event func(c *core.Core, now time.Time)
 
 // Source watches the API server.
 type Source struct {
+	factory informers.SharedInformerFactory
 	mailbox *Mailbox[Event]
 	synced  []cache.InformerSynced
 }
 
-// New registers with the informers of a factory, which must be started afterwards. Events go to the mailbox.
+// kind is something to watch.
+type kind struct {
+	version  schema.GroupVersion
+	resource string
+	informer func() cache.SharedIndexInformer
+	handler  cache.ResourceEventHandler
+}
+
+// New registers with the informers that every cluster has; the factory must be started afterwards. Events go to the
+// mailbox.
 func New(factory informers.SharedInformerFactory, mailbox *Mailbox[Event]) (*Source, error) {
-	s := &Source{mailbox: mailbox}
-	for _, each := range []struct {
-		what     string
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandler
-	}{
-		{"nodes", factory.Core().V1().Nodes().Informer(), s.nodes()},
-		{"namespaces", factory.Core().V1().Namespaces().Informer(), s.namespaces()},
-		{"pods", factory.Core().V1().Pods().Informer(), s.pods()},
+	s := &Source{factory: factory, mailbox: mailbox}
+	core := factory.Core().V1()
+	for _, each := range []kind{
+		{v1.SchemeGroupVersion, "nodes", core.Nodes().Informer, s.nodes()},
+		{v1.SchemeGroupVersion, "namespaces", core.Namespaces().Informer, s.namespaces()},
+		{v1.SchemeGroupVersion, "pods", core.Pods().Informer, s.pods()},
 	} {
-		registration, err := each.informer.AddEventHandler(each.handler)
-		if err != nil {
-			return nil, fmt.Errorf("watching %s for the scheduler: %w", each.what, err)
+		if err := s.register(each); err != nil {
+			return nil, err
 		}
-		s.synced = append(s.synced, registration.HasSynced)
 	}
 	return s, nil
+}
+
+func (s *Source) register(k kind) error {
+	registration, err := k.informer().AddEventHandler(k.handler)
+	if err != nil {
+		return fmt.Errorf("watching %s for the scheduler: %w", k.resource, err)
+	}
+	s.synced = append(s.synced, registration.HasSynced)
+	return nil
+}
+
+// Discover registers with the informers of further kinds, as far as the API server has them. Waiting for those that it
+// has not would never end.
+func (s *Source) Discover(client discovery.DiscoveryInterface) error {
+	served := map[schema.GroupVersionResource]bool{}
+	for _, k := range s.further() {
+		if _, asked := served[k.version.WithResource("")]; !asked {
+			served[k.version.WithResource("")] = true
+			list, err := client.ServerResourcesForGroupVersion(k.version.String())
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("asking the API server for the kinds of %s: %w", k.version, err)
+			}
+			if list != nil {
+				for _, r := range list.APIResources {
+					served[k.version.WithResource(r.Name)] = true
+				}
+			}
+		}
+		if served[k.version.WithResource(k.resource)] {
+			if err := s.register(k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Synced returns functions that report whether what existed at the start is in the mailbox.

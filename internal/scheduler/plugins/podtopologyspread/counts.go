@@ -1,6 +1,8 @@
 package podtopologyspread
 
 import (
+	"math"
+
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeaffinity"
@@ -31,6 +33,8 @@ type constraint struct {
 	eligible ledger.Bitmap
 	// pods is, by value of the key, how many matching pods are on eligible nodes; nodes how many eligible nodes there are.
 	pods, nodes []int32
+	// least is the lowest number of pods in a domain, lowest how many of the domains have it.
+	least, lowest, domains int32
 	// perNode is, by slot, how many matching pods a node has, eligible or not; only for the key of host names.
 	perNode []int32
 	host    bool
@@ -99,6 +103,7 @@ func (c *counts) setEligible(i int) {
 		}
 	}
 	con.nodes[0] = 0
+	con.findLeast()
 }
 
 func (c *counts) eligible(con *constraint) ledger.Bitmap {
@@ -165,7 +170,43 @@ func (c *counts) add(mask uint64, slot int32, n int32) {
 			con.perNode[slot] += n
 		}
 		if con.eligible.Has(slot) {
-			con.pods[con.column.Value[slot]] += n
+			con.count(con.column.Value[slot], n)
+		}
+	}
+}
+
+// count changes the number of pods of a domain and keeps the lowest number up to date.
+func (con *constraint) count(value, n int32) {
+	old := con.pods[value]
+	con.pods[value] += n
+	if con.nodes[value] == 0 {
+		return
+	}
+	if old == con.least {
+		con.lowest--
+	}
+	if now := old + n; now < con.least {
+		con.least, con.lowest = now, 1
+	} else if now == con.least {
+		con.lowest++
+	}
+	if con.lowest == 0 {
+		con.findLeast()
+	}
+}
+
+// findLeast looks at all domains: those that have eligible nodes.
+func (con *constraint) findLeast() {
+	con.least, con.lowest, con.domains = math.MaxInt32, 0, 0
+	for value, nodes := range con.nodes {
+		if nodes == 0 {
+			continue
+		}
+		con.domains++
+		if pods := con.pods[value]; pods < con.least {
+			con.least, con.lowest = pods, 1
+		} else if pods == con.least {
+			con.lowest++
 		}
 	}
 }

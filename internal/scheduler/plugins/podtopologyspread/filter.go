@@ -18,14 +18,8 @@ type filter struct{ *counts }
 
 // most returns how many pods a domain may have before the pod comes.
 func (con *constraint) most() int32 {
-	least, domains := int32(math.MaxInt32), int32(0)
-	for value, nodes := range con.nodes {
-		if nodes > 0 {
-			least = min(least, con.pods[value])
-			domains++
-		}
-	}
-	if domains < con.MinDomains {
+	least := con.least
+	if con.domains < con.MinDomains {
 		least = 0
 	}
 	return int32(min(int64(con.MaxSkew)+int64(least)-int64(con.self), math.MaxInt32))

@@ -1,0 +1,263 @@
+package cycle
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bayplan/bayplan/internal/scheduler/ledger"
+	"github.com/bayplan/bayplan/internal/scheduler/plugin"
+)
+
+// Preemption are the arguments of the plugin DefaultPreemption.
+type Preemption struct {
+	// MinCandidatePercentage and MinCandidates bound how many nodes are compared: that part of those where it could help,
+	// but at least that number.
+	MinCandidatePercentage, MinCandidates int
+}
+
+// The reasons for which preemption does not help on a node.
+const (
+	reasonNotHelpful = "Preemption is not helpful for scheduling"
+	reasonNoVictims  = "No preemption victims found for incoming pod"
+)
+
+// Eviction is what preemption came to.
+type Eviction struct {
+	// Node is where room is to be made; empty if nowhere, and then Message tells why.
+	Node    string
+	Message string
+	// Helpless tells that no node would take the pod whoever was evicted, so that it has no nomination to wait for.
+	Helpless bool
+	// Victims are to be deleted, the most important one first. Violations counts those whose budget is violated.
+	Victims    []*ledger.Pod
+	Violations int
+	// Considered is on how many nodes pods were removed to see whether that helps.
+	Considered int
+}
+
+// candidate is a node on which removing the victims would make room.
+type candidate struct {
+	slot       int32
+	victims    []*ledger.Pod
+	violations int
+}
+
+// Preempts reports whether the profile preempts at all.
+func (e *Engine) Preempts() bool { return e.profile.Preemption != nil }
+
+// Preempt looks for pods of lower priority whose removal from one node would let the pod be placed there. never is
+// spec.preemptionPolicy Never. The ledger is left as it is.
+func (e *Engine) Preempt(pod *Pod, never bool) *Eviction {
+	v := e.view(pod.Shape)
+	if why := e.mayNotPreempt(v, pod, never); why != "" {
+		return &Eviction{Message: "preemption: not eligible due to " + why}
+	}
+	slots := e.resolvable(v, pod)
+	candidates, tried := e.candidates(v, pod, slots)
+	if len(candidates) == 0 {
+		return &Eviction{Message: e.noCandidates(tried), Helpless: true, Considered: len(slots)}
+	}
+	best := e.leastHarm(candidates)
+	return &Eviction{
+		Node: e.ledger.NodeName(best.slot), Victims: best.victims, Violations: best.violations, Considered: len(slots),
+	}
+}
+
+// mayNotPreempt tells why a pod may not preempt others, if so. While pods that were preempted for it are still leaving
+// the node it is nominated to, it has to wait.
+func (e *Engine) mayNotPreempt(v *view, pod *Pod, never bool) string {
+	if never {
+		return "preemptionPolicy=Never."
+	}
+	slot, known := e.ledger.Slot(pod.Nominated)
+	if !known {
+		return ""
+	}
+	if f, code := v.ask(slot); code != plugin.Pass && f.Explain(code).Verdict == plugin.Unresolvable {
+		return ""
+	}
+	for _, other := range e.ledger.NodePods(slot) {
+		if other.Preempted && other.Priority < pod.Priority {
+			return "a terminating pod on the nominated node."
+		}
+	}
+	return ""
+}
+
+// resolvable returns the nodes that reject the pod for a reason that the removal of pods could take away.
+func (e *Engine) resolvable(v *view, pod *Pod) []int32 {
+	among, _, named := v.restriction()
+	if !named {
+		e.ledger.Live.Each(func(slot int32) { among = append(among, slot) })
+	}
+	var out []int32
+	for _, slot := range among {
+		if f, code := v.ask(slot); code == plugin.Pass || f.Explain(code).Verdict == plugin.Unschedulable {
+			out = append(out, slot)
+		}
+	}
+	return out
+}
+
+// candidates tries nodes, from a random one on, until there are enough on which preemption helps. It also returns why it
+// did not help on the others.
+func (e *Engine) candidates(v *view, pod *Pod, slots []int32) (found []candidate, tried []Rejection) {
+	enough := max(len(slots)*e.profile.Preemption.MinCandidatePercentage/100, e.profile.Preemption.MinCandidates)
+	if e.options.Oracle {
+		enough = len(slots)
+	}
+	offset, clean := 0, false
+	if len(slots) > 1 && !e.options.Oracle {
+		offset = e.random.IntN(len(slots))
+	}
+	for i := range slots {
+		c, status := e.victimsOn(v, pod, slots[(offset+i)%len(slots)])
+		if status != nil {
+			tried = append(tried, Rejection{Status: *status, Nodes: 1})
+			continue
+		}
+		found = append(found, *c)
+		clean = clean || c.violations == 0
+		if clean && len(found) >= enough {
+			break
+		}
+	}
+	return found, tried
+}
+
+// noCandidates is the message if preemption helps nowhere.
+func (e *Engine) noCandidates(tried []Rejection) string {
+	if rest := e.ledger.Nodes() - len(tried); rest > 0 {
+		tried = append(tried, Rejection{Status: plugin.Status{Reasons: []string{reasonNotHelpful}}, Nodes: rest})
+	}
+	return fmt.Sprintf("preemption: 0/%d nodes are available: %s.", e.ledger.Nodes(), Summary(tried))
+}
+
+// victimsOn finds the fewest and least important pods of a node whose removal lets the pod in, or tells why there are
+// none.
+func (e *Engine) victimsOn(v *view, pod *Pod, slot int32) (*candidate, *plugin.Status) {
+	var lower []*ledger.Pod
+	for _, other := range e.ledger.NodePods(slot) {
+		if other.Priority < pod.Priority {
+			lower = append(lower, other)
+		}
+	}
+	if len(lower) == 0 {
+		return nil, &plugin.Status{Reasons: []string{reasonNoVictims}}
+	}
+	slices.SortFunc(lower, moreImportant)
+	mark := e.ledger.Mark()
+	defer func() {
+		e.ledger.Rollback(mark)
+		v.follow()
+	}()
+	for _, victim := range lower {
+		e.ledger.RemovePod(victim)
+	}
+	if status := e.rejected(v, pod, slot); status != nil {
+		return nil, status
+	}
+	return e.reprieve(v, pod, slot, lower), nil
+}
+
+// reprieve puts back as many pods as possible: first those whose budget would be violated, the more important ones
+// before the others. Those that cannot stay are the victims.
+func (e *Engine) reprieve(v *view, pod *Pod, slot int32, lower []*ledger.Pod) *candidate {
+	c := &candidate{slot: slot}
+	node := e.ledger.NodeName(slot)
+	violating := e.ledger.Violating(lower)
+	for _, first := range []bool{true, false} {
+		for i, victim := range lower {
+			if violating[i] != first {
+				continue
+			}
+			e.ledger.AddPod(victim, node)
+			if e.rejected(v, pod, slot) == nil {
+				continue
+			}
+			e.ledger.RemovePod(victim)
+			c.victims = append(c.victims, victim)
+			if first {
+				c.violations++
+			}
+		}
+	}
+	slices.SortFunc(c.victims, moreImportant)
+	return c
+}
+
+// rejected tells why a node does not take the pod beside those nominated to it, nil if it does.
+func (e *Engine) rejected(v *view, pod *Pod, slot int32) *plugin.Status {
+	v.follow()
+	f, code := v.ask(slot)
+	if code == plugin.Pass && len(e.rivals(pod, slot)) > 0 {
+		mark := e.addRivals(pod, slot)
+		v.follow()
+		f, code = v.ask(slot)
+		defer func() {
+			e.ledger.Rollback(mark)
+			v.follow()
+		}()
+	}
+	if code == plugin.Pass {
+		return nil
+	}
+	status := f.Explain(code)
+	return &status
+}
+
+// moreImportant orders pods by priority, then by how long they have run.
+func moreImportant(a, b *ledger.Pod) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Started, b.Started), strings.Compare(string(a.UID), string(b.UID)))
+}
+
+// leastHarm chooses among candidates: the fewest violated budgets, the lowest highest priority, the lowest sum of
+// priorities, the fewest pods, the latest start of the pod that has run longest; then by lot.
+func (e *Engine) leastHarm(candidates []candidate) *candidate {
+	compare := func(a, b *candidate) int {
+		return cmp.Or(
+			cmp.Compare(a.violations, b.violations), cmp.Compare(a.highest(), b.highest()), cmp.Compare(a.sum(), b.sum()),
+			cmp.Compare(len(a.victims), len(b.victims)), cmp.Compare(b.earliest(), a.earliest()),
+		)
+	}
+	best := []*candidate{&candidates[0]}
+	for i := 1; i < len(candidates); i++ {
+		switch c := compare(&candidates[i], best[0]); {
+		case c < 0:
+			best = append(best[:0], &candidates[i])
+		case c == 0:
+			best = append(best, &candidates[i])
+		}
+	}
+	return best[e.lot(int32(len(best)))]
+}
+
+// highest is the priority of the most important victim. A node that needs none is the best of all.
+func (c *candidate) highest() int64 {
+	if len(c.victims) == 0 {
+		return math.MinInt64
+	}
+	return int64(c.victims[0].Priority)
+}
+
+// sum adds up priorities, each raised so that a negative one still counts as harm.
+func (c *candidate) sum() (sum int64) {
+	for _, victim := range c.victims {
+		sum += int64(victim.Priority) + math.MaxInt32 + 1
+	}
+	return sum
+}
+
+// earliest is when the first of the most important victims started.
+func (c *candidate) earliest() int64 {
+	earliest := int64(math.MaxInt64)
+	for _, victim := range c.victims {
+		if victim.Priority == c.victims[0].Priority {
+			earliest = min(earliest, victim.Started)
+		}
+	}
+	return earliest
+}
