@@ -271,8 +271,9 @@ func (r *Runtime) UpdateContainerResources(ctx context.Context, req *cri.UpdateC
 func (r *Runtime) ExecSync(ctx context.Context, req *cri.ExecSyncRequest) (*cri.ExecSyncResponse, error) {
 	r.mu.Lock()
 	c, f := r.findContainer(req.ContainerId), r.exec
+	running := c != nil && c.status.State == cri.ContainerState_CONTAINER_RUNNING
 	r.mu.Unlock()
-	if c == nil || c.status.State != cri.ContainerState_CONTAINER_RUNNING {
+	if !running {
 		return nil, notFound("running container", req.ContainerId)
 	}
 	if f == nil {

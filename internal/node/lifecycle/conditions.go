@@ -16,16 +16,14 @@ func (d *decider) conditions(status *v1.PodStatus) {
 	}
 	containers := d.containersReady(status)
 	own = append(own, d.ready(containers), containers)
-	if d.mem.Ending != nil && d.mem.Ending.Condition != nil {
+	if d.mem.Ending != nil && d.mem.Ending.Condition != nil && condition(&d.pod.Status, d.mem.Ending.Condition.Type) == nil {
 		own = append(own, *d.mem.Ending.Condition)
 	}
 	if d.mem.Resize != nil {
 		own = append(own, *d.mem.Resize)
 	}
-	mine := map[v1.PodConditionType]bool{v1.PodResizePending: true, v1.PodResizeInProgress: true}
 	for i := range own {
 		c := &own[i]
-		mine[c.Type] = true
 		c.ObservedGeneration = d.pod.Generation
 		c.LastTransitionTime = metav1.NewTime(d.Now)
 		if old := condition(&d.pod.Status, c.Type); old != nil && old.Status == c.Status {
@@ -34,10 +32,19 @@ func (d *decider) conditions(status *v1.PodStatus) {
 	}
 	status.Conditions = own
 	for _, c := range d.pod.Status.Conditions {
-		if !mine[c.Type] {
+		if !OwnCondition(c.Type) {
 			status.Conditions = append(status.Conditions, c)
 		}
 	}
+}
+
+// OwnCondition tells whether the node agent answers for a condition. DisruptionTarget is set by whoever disrupts, and stays.
+func OwnCondition(t v1.PodConditionType) bool {
+	switch t {
+	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodResizePending, v1.PodResizeInProgress:
+		return true
+	}
+	return false
 }
 
 func condition(status *v1.PodStatus, t v1.PodConditionType) *v1.PodCondition {

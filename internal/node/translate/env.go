@@ -124,7 +124,7 @@ func reference(ctx context.Context, src Sources, pod *v1.Pod, c *v1.Container, f
 	case from.ResourceFieldRef != nil:
 		target := c
 		if name := from.ResourceFieldRef.ContainerName; name != "" {
-			if target = find(pod, name); target == nil {
+			if target = FindContainer(pod, name); target == nil {
 				return "", false, fmt.Errorf("container %s not found", name)
 			}
 		}
@@ -185,7 +185,8 @@ func short(err error) error {
 	return err
 }
 
-func find(pod *v1.Pod, name string) *v1.Container {
+// FindContainer returns the init or ordinary container of that name, nil when there is none.
+func FindContainer(pod *v1.Pod, name string) *v1.Container {
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if list[i].Name == name {

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+
+	"github.com/bayplan/bayplan/internal/node/lifecycle"
+)
+
+// admit refuses a pod for which there is no room, nil lets it in. The scheduler has looked already, but several may bind at once. Pods
+// that the runtime has were let in before, and those that are ended or being ended need no room.
+func (p *pods) admit(pod *v1.Pod) *lifecycle.Ending {
+	if p.known[pod.UID] != nil || pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
+		return nil
+	}
+	if pod.Status.StartTime != nil && pod.Status.Phase == v1.PodRunning {
+		return nil // it ran here before the machine or the agent was stopped
+	}
+	used, count := p.used()
+	if reason, message := fits(resource.PodRequests(pod, resource.PodResourcesOptions{}), used, count, p.node.view.Allocatable); reason != "" {
+		grace := time.Duration(0)
+		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message, Grace: &grace}
+	}
+	return nil
+}
+
+// used is what the pods of the node that have not ended ask for.
+func (p *pods) used() (v1.ResourceList, int64) {
+	used, count := v1.ResourceList{}, int64(0)
+	for _, w := range p.workers {
+		if w.Finished() {
+			continue
+		}
+		count++
+		for name, q := range resource.PodRequests(w.Pod(), resource.PodResourcesOptions{}) {
+			sum := used[name]
+			sum.Add(q)
+			used[name] = sum
+		}
+	}
+	return used, count
+}
+
+// fits names the first resource that is short, in the order in which people look for it.
+func fits(request, used v1.ResourceList, count int64, allocatable v1.ResourceList) (reason, message string) {
+	if most := allocatable.Pods().Value(); count+1 > most {
+		return refusal(v1.ResourcePods, 1, count, most)
+	}
+	for _, name := range append([]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}, others(request)...) {
+		r, u, a := request[name], used[name], allocatable[name]
+		if r.IsZero() {
+			continue
+		}
+		sum := r.DeepCopy()
+		sum.Add(u)
+		if sum.Cmp(a) <= 0 {
+			continue
+		}
+		if name == v1.ResourceCPU {
+			return refusal(name, r.MilliValue(), u.MilliValue(), a.MilliValue())
+		}
+		return refusal(name, r.Value(), u.Value(), a.Value())
+	}
+	return "", ""
+}
+
+func others(request v1.ResourceList) []v1.ResourceName {
+	var out []v1.ResourceName
+	for name := range request {
+		if name != v1.ResourceCPU && name != v1.ResourceMemory && name != v1.ResourceEphemeralStorage {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func refusal(name v1.ResourceName, requested, used, capacity int64) (reason, message string) {
+	return "OutOf" + string(name),
+		fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)
+}

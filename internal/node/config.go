@@ -1,0 +1,99 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/netip"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/bayplan/bayplan/internal/node/runtime"
+)
+
+// Config is what a node agent has to know. Fields without a mark are required.
+type Config struct {
+	// Name is the name of the Node.
+	Name string
+	// Client should have no rate limit of its own: the agent writes only what changed.
+	Client  kubernetes.Interface
+	Runtime runtime.Service
+	// RootDir is where volumes, logs and other files of pods are kept; it must survive a restart of the agent.
+	RootDir string
+	// Address is the node's own address, by which the API server and others reach it.
+	Address netip.Addr
+	// PodCIDR is where the addresses of the node's pods come from. Optional.
+	PodCIDR netip.Prefix
+	// CgroupRoot is the cgroup below which all pods of the node are, without a leading slash.
+	CgroupRoot string
+
+	// Listener takes the connections of the node API; nil means that there is none. It is closed when Run returns.
+	Listener net.Listener
+	// Certificate is the node API's; ClientCAs and ClientNames say who may use it: holders of a certificate by one of these authorities
+	// with one of these common names.
+	Certificate tls.Certificate
+	ClientCAs   *x509.CertPool
+	ClientNames []string
+
+	// Dial makes connections to addresses of pods, for probes. Optional: the agent's own network otherwise.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Clock is optional: the real one otherwise.
+	Clock clock.WithTicker
+	// Labels are added to the Node's usual ones. Optional.
+	Labels map[string]string
+	// Taints are set when the Node is registered. Optional.
+	Taints []v1.Taint
+	// Capacity replaces what the machine has, by resource. Optional.
+	Capacity v1.ResourceList
+	// Reserved is taken off the capacity before pods may have it. Optional.
+	Reserved v1.ResourceList
+	// MaxPods is optional: 110.
+	MaxPods int
+	// Version is what nodeInfo tells as kubeletVersion. Optional: v1.37.2.
+	Version string
+	// ClusterDNS and ClusterDomain are what pods resolve names with; without them pods use the machine's resolv.conf. Optional.
+	ClusterDNS    []netip.Addr
+	ClusterDomain string
+	// ParallelPulls is how many images are pulled at once. Optional: 4.
+	ParallelPulls int
+}
+
+const (
+	defaultMaxPods = 110
+	defaultVersion = "v1.37.2"
+	defaultPulls   = 4
+)
+
+func (c *Config) complete() error {
+	for field, missing := range map[string]bool{
+		"Name": c.Name == "", "Client": c.Client == nil, "Runtime": c.Runtime == nil, "RootDir": c.RootDir == "",
+		"Address": !c.Address.IsValid(), "CgroupRoot": c.CgroupRoot == "",
+	} {
+		if missing {
+			return fmt.Errorf("node agent: Config.%s is not set", field)
+		}
+	}
+	if c.Listener != nil && (c.ClientCAs == nil || len(c.ClientNames) == 0 || len(c.Certificate.Certificate) == 0) {
+		return fmt.Errorf("node agent %s: a Listener needs Certificate, ClientCAs and ClientNames, for the node API is not for everybody", c.Name)
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.MaxPods == 0 {
+		c.MaxPods = defaultMaxPods
+	}
+	if c.Version == "" {
+		c.Version = defaultVersion
+	}
+	if c.ParallelPulls == 0 {
+		c.ParallelPulls = defaultPulls
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{}).DialContext
+	}
+	return nil
+}

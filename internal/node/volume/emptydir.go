@@ -1,0 +1,54 @@
+package volume
+
+import (
+	"fmt"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/bayplan/bayplan/internal/node/translate"
+)
+
+// emptyDir makes the directory: on disk or, with the medium Memory, a tmpfs. Everybody may write to it; with an fsGroup new files belong
+// to that group.
+func (m *Manager) emptyDir(pod *v1.Pod, vol *v1.Volume) error {
+	dir := m.dir(pod.UID, vol)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	e := vol.EmptyDir
+	switch e.Medium {
+	case v1.StorageMediumDefault:
+	case v1.StorageMediumMemory:
+		if err := mountTmpfs(dir, m.tmpfsSize(pod, e)); err != nil {
+			return fmt.Errorf("memory volume: %w", err)
+		}
+	default:
+		return fmt.Errorf("emptyDir with medium %q is not supported by this node", e.Medium)
+	}
+	return shareDir(dir, fsGroup(pod))
+}
+
+// tmpfsSize is the least of the volume's own limit, the pod's memory limit and the node's memory.
+func (m *Manager) tmpfsSize(pod *v1.Pod, e *v1.EmptyDirVolumeSource) int64 {
+	size := m.node().Allocatable.Memory().Value()
+	if limit := translate.PodResources(pod).MemoryLimitInBytes; limit > 0 {
+		size = min(size, limit)
+	}
+	if e.SizeLimit != nil && e.SizeLimit.Value() > 0 {
+		size = min(size, e.SizeLimit.Value())
+	}
+	return size
+}
+
+// shareDir opens a directory for everybody, whatever the umask of the agent is.
+func shareDir(dir string, group *int64) error {
+	perm := os.FileMode(0o777)
+	if group != nil {
+		if err := os.Chown(dir, -1, int(*group)); err != nil {
+			return fmt.Errorf("give the volume to fsGroup %d: %w", *group, err)
+		}
+		perm |= os.ModeSetgid
+	}
+	return os.Chmod(dir, perm)
+}
