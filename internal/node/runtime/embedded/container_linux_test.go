@@ -264,3 +264,46 @@ func TestLogRotation(t *testing.T) {
 	}
 	f.checkCount(id)
 }
+
+// TestCPUShares checks that requests of 1 and 3 cores share a contended CPU 1 to 3.
+func TestCPUShares(t *testing.T) {
+	f := newFixture(t)
+	var pods, ids []string
+	for i, shares := range []int64{1024, 3072} {
+		pod := f.pod()
+		config := containerConfig(fmt.Sprintf("c%d", i), "spin")
+		config.Linux.Resources.CpuShares = shares
+		config.Linux.Resources.CpusetCpus = "0"
+		// Shares count among the children of one cgroup, so the pods' own are given them too, as the agent does.
+		pods, ids = append(pods, pod), append(ids, f.run(pod, config))
+		f.setPodShares(pod, shares)
+	}
+	used := func(i int) uint64 {
+		s, err := f.r.sandbox(pods[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.r.machine.usageOf(filepath.Join(f.r.cgroupParent(s), ids[i])).cpu
+	}
+	before := []uint64{used(0), used(1)}
+	f.eventually("a second of CPU time", func() bool { return used(0)+used(1)-before[0]-before[1] > 1e9 })
+	ratio := float64(used(1)-before[1]) / float64(used(0)-before[0])
+	if ratio < 2.5 || ratio > 3.5 {
+		t.Errorf("CPU time was shared 1 to %.2f, want 1 to 3", ratio)
+	}
+}
+
+func (f *fixture) setPodShares(pod string, shares int64) {
+	f.t.Helper()
+	s, err := f.r.sandbox(pod)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	path, value := filepath.Join(f.r.machine.hierarchy("cpu"), f.r.cgroupParent(s), "cpu.shares"), shares
+	if f.r.machine.unified {
+		path, value = filepath.Join(cgroupRoot, f.r.cgroupParent(s), "cpu.weight"), 1+(shares-2)*9999/262142
+	}
+	if err := os.WriteFile(path, []byte(fmt.Sprint(value)), 0); err != nil {
+		f.t.Fatal(err)
+	}
+}
