@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 
 	"github.com/bayplan/bayplan/internal/netns"
@@ -23,12 +24,18 @@ var (
 	podsOfB = netip.MustParsePrefix("10.1.2.0/24")
 )
 
-// testConfig is the configuration of a cluster of this test alone.
-func testConfig(t testing.TB) Config {
+// needRoot skips a test that makes namespaces where that is not allowed.
+func needRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
+}
+
+// testConfig is the configuration of a cluster of this test alone.
+func testConfig(t testing.TB) Config {
+	t.Helper()
+	needRoot(t)
 	config := validConfig()
 	config.Cluster = fmt.Sprintf("test-%d-%s", os.Getpid(), t.Name())
 	dir := t.TempDir()
@@ -163,7 +170,15 @@ func machine(t testing.TB) string {
 	for _, rule := range rules {
 		fmt.Fprintf(&out, "rule %s\n", rule)
 	}
-	if err := errors.Join(err, addrErr, routeErr, ruleErr, settings(&out)); err != nil {
+	conn, nftErr := nftables.New()
+	if nftErr == nil {
+		var tables []*nftables.Table
+		tables, nftErr = conn.ListTables()
+		for _, table := range tables {
+			fmt.Fprintf(&out, "nftables %d %s\n", table.Family, table.Name)
+		}
+	}
+	if err := errors.Join(err, addrErr, routeErr, ruleErr, nftErr, settings(&out)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -189,6 +204,7 @@ func settings(out io.Writer) error {
 // unchanged checks at the end of the test that the machine's network is as it was.
 func unchanged(t testing.TB) {
 	t.Helper()
+	needRoot(t)
 	before := machine(t)
 	t.Cleanup(func() { same(t, before) })
 }

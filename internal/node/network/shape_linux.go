@@ -10,9 +10,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ifbLink begins the name of the interface that a pod's outgoing packets pass so that they can be queued.
-const ifbLink = "ifb"
-
 // ingressParent is where the filters of an ingress qdisc are.
 var ingressParent = netlink.MakeHandle(0xffff, 0)
 
@@ -28,14 +25,14 @@ func (n *Node) Shape(ctx context.Context, sandboxID string, ingressBitsPerSecond
 	if err := n.usable(ctx); err != nil {
 		return err
 	}
-	if err := n.shape(sandboxID, ingressBitsPerSecond, egressBitsPerSecond); err != nil {
+	if err := n.shape(ctx, sandboxID, ingressBitsPerSecond, egressBitsPerSecond); err != nil {
 		return fmt.Errorf("pod network: shaping sandbox %s on node %s: %w", sandboxID, n.name, err)
 	}
 	klog.FromContext(ctx).V(4).Info("Pod's bandwidth is set", "sandbox", sandboxID, "node", n.name, "ingress", ingressBitsPerSecond, "egress", egressBitsPerSecond)
 	return nil
 }
 
-func (n *Node) shape(sandboxID string, ingress, egress uint64) error {
+func (n *Node) shape(ctx context.Context, sandboxID string, ingress, egress uint64) error {
 	name := n.fabric.config.interfaceName(podLink, n.name, sandboxID)
 	link, err := n.in.link(name)
 	if err != nil {
@@ -47,18 +44,18 @@ func (n *Node) shape(sandboxID string, ingress, egress uint64) error {
 	if err := n.in.bound(link, ingress, n.fabric.config.MTU); err != nil {
 		return fmt.Errorf("ingress: %w", err)
 	}
-	if err := n.shapeEgress(link, n.fabric.config.interfaceName(ifbLink, n.name, sandboxID), egress); err != nil {
+	if err := n.shapeEgress(ctx, link, n.fabric.config.interfaceName(ifbLink, n.name, sandboxID), egress); err != nil {
 		return fmt.Errorf("egress: %w", err)
 	}
 	return nil
 }
 
 // shapeEgress leads what comes in by the link over an ifb of that name, with a bucket; or takes both away.
-func (n *Node) shapeEgress(link netlink.Link, name string, rate uint64) error {
+func (n *Node) shapeEgress(ctx context.Context, link netlink.Link, name string, rate uint64) error {
 	if rate == 0 {
 		return errors.Join(n.in.removeQdisc(&netlink.Ingress{QdiscAttrs: ingressAttrs(link)}), n.in.unlink(name))
 	}
-	ifb, err := n.in.ensureIfb(name, n.fabric.config.MTU)
+	ifb, err := n.in.ensureIfb(ctx, name, n.fabric.config.MTU)
 	if err != nil {
 		return err
 	}
@@ -95,36 +92,6 @@ func (in *inside) removeQdisc(qdisc netlink.Qdisc) error {
 		return nil
 	}
 	return fmt.Errorf("removing the %s qdisc in %s: %w", qdisc.Type(), in.ns.Path(), err)
-}
-
-func (in *inside) ensureIfb(name string, mtu int) (netlink.Link, error) {
-	link, err := in.link(name)
-	if err != nil {
-		return nil, err
-	}
-	if link == nil {
-		link = &netlink.Ifb{LinkAttrs: netlink.NewLinkAttrs()}
-		link.Attrs().Name, link.Attrs().MTU = name, mtu
-		if err := in.LinkAdd(link); err != nil {
-			return nil, fmt.Errorf("interface %s in %s, of kind ifb: %w", name, in.ns.Path(), err)
-		}
-		if err := in.LinkSetIP6AddrGenMode(link, genModeNone); err != nil && !noIPv6(err) {
-			return nil, fmt.Errorf("interface %s in %s: switching IPv6 addresses off: %w", name, in.ns.Path(), err)
-		}
-	}
-	if err := in.LinkSetUp(link); err != nil {
-		return nil, fmt.Errorf("interface %s in %s: %w", name, in.ns.Path(), err)
-	}
-	return link, nil
-}
-
-// unlinkUnused removes an ifb that nothing is redirected to.
-func (in *inside) unlinkUnused(link, ifb netlink.Link) error {
-	redirected, err := in.redirected(link, ifb)
-	if err != nil || redirected {
-		return err
-	}
-	return in.unlink(ifb.Attrs().Name)
 }
 
 // redirect leads every packet that comes in by the link to the ifb.

@@ -3,6 +3,8 @@ package network
 import (
 	"io"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,42 @@ func TestShape(t *testing.T) {
 	}
 }
 
+// The kernel's buckets have the rates that were asked for, also after a change.
+func TestKernelRates(t *testing.T) {
+	f := openFabric(t, testConfig(t))
+	a := addNode(t, f, "a", podsOfA)
+	runPod(t, a, "pod")
+	for _, step := range []struct{ ingress, egress uint64 }{{40_000_000, 8_000_000}, {1_000_000, 0}, {0, 10_000_000_000}, {0, 0}} {
+		if err := a.Shape(t.Context(), "pod", step.ingress, step.egress); err != nil {
+			t.Fatal(err)
+		}
+		for use, want := range map[string]uint64{podLink: step.ingress, ifbLink: step.egress} {
+			if got := kernelRate(t, a, f.config.interfaceName(use, "a", "pod")); got != want {
+				t.Errorf("%+v: %s lets %d bit/s through", step, use, got)
+			}
+		}
+	}
+}
+
+// kernelRate reads the rate of the bucket at an interface, in bits a second; 0 when there is none.
+func kernelRate(t *testing.T, n *Node, name string) uint64 {
+	t.Helper()
+	link, err := n.in.link(name)
+	if err != nil || link == nil {
+		return 0
+	}
+	qdiscs, err := dump(func() ([]netlink.Qdisc, error) { return n.in.QdiscList(link) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, qdisc := range qdiscs {
+		if tbf, ok := qdisc.(*netlink.Tbf); ok {
+			return 8 * tbf.Rate
+		}
+	}
+	return 0
+}
+
 func TestShapeRefusals(t *testing.T) {
 	f := openFabric(t, testConfig(t))
 	a := addNode(t, f, "a", podsOfA)
@@ -91,12 +129,12 @@ func TestShapeRefusals(t *testing.T) {
 	}
 }
 
-// checkRate compares what came with what may come: a full bucket, and from then on the rate. That bound holds at any load; that a busy machine makes
-// it slower is allowed for.
+// checkRate compares what came with what may come: a full bucket, and from then on the rate. That bound holds at any load. A busy machine makes
+// it slower, so that from below only the order of magnitude is checked; TestKernelRates looks at the figures that the kernel has.
 func checkRate(t *testing.T, direction string, want uint64, size float64, took time.Duration) {
 	t.Helper()
 	if want == 0 {
-		if took > 500*time.Millisecond {
+		if took > 2*time.Second {
 			t.Errorf("%s: %v without a limit", direction, took)
 		}
 		return
@@ -107,7 +145,7 @@ func checkRate(t *testing.T, direction string, want uint64, size float64, took t
 	}
 	got := 8 * (size*onLink - float64(b.burst)) / took.Seconds()
 	t.Logf("%s: %.2f Mbit/s of %d", direction, got/1e6, want/1_000_000)
-	if got > 1.05*float64(want) || got < 0.75*float64(want) {
+	if got > 1.05*float64(want) || got < 0.25*float64(want) {
 		t.Errorf("%s: %.2f Mbit/s, want %d", direction, got/1e6, want/1_000_000)
 	}
 }
@@ -149,5 +187,19 @@ func TestShapedPodsGo(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The module is loaded only when it is not there, and without interfaces in the machine's namespace.
+func TestLoadIfb(t *testing.T) {
+	dir := t.TempDir()
+	script, calls := filepath.Join(dir, "modprobe"), filepath.Join(dir, "calls")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$@\" >>"+calls+"\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	loadIfb(t.Context(), dir, script)
+	loadIfb(t.Context(), filepath.Join(dir, "ifb"), script)
+	if got, err := os.ReadFile(calls); err != nil || string(got) != "ifb numifbs=0\n" {
+		t.Errorf("modprobe was called with %q, %v", got, err)
 	}
 }
