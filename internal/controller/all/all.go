@@ -18,6 +18,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/replicationcontroller"
 	"github.com/bayplan/bayplan/internal/controller/rootca"
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
+	"github.com/bayplan/bayplan/internal/controller/statefulset"
 	"github.com/bayplan/bayplan/internal/controller/ttlafterfinished"
 )
 
@@ -34,6 +35,7 @@ func Table() []Entry {
 		{deployment.Name, deployment.New},
 		{garbagecollector.Name, garbagecollector.New},
 		{daemonset.Name, daemonset.New},
+		{statefulset.Name, statefulset.New},
 		{job.Name, job.New},
 		{ttlafterfinished.Name, ttlafterfinished.New},
 		{namespace.Name, namespace.New},
