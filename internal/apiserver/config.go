@@ -53,7 +53,7 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 }
 
 func (s *Server) authorizer(factory informers.SharedInformerFactory) (authorizer.Authorizer, error) {
-	return authorization.New(factory)
+	return authorization.New(s.client, factory)
 }
 
 // admission puts the admission plugins in order.

@@ -11,10 +11,12 @@ import (
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/mux"
+	"k8s.io/kube-openapi/pkg/builder"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/cached"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/common/restfuladapter"
+	"k8s.io/kube-openapi/pkg/handler"
 	"k8s.io/kube-openapi/pkg/handler3"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -39,8 +41,9 @@ func newDescription(scheme *scheme, info version.Info) *description {
 	return d
 }
 
-// install serves /openapi/v3 for each group version that the container has.
+// install serves /openapi/v2, and /openapi/v3 for each group version that the container has.
 func (d *description) install(container *restful.Container, mux *mux.PathRecorderMux) (*handler3.OpenAPIService, error) {
+	d.installV2(container, mux)
 	service := handler3.NewOpenAPIService()
 	for _, ws := range container.RegisteredWebServices() {
 		path := strings.TrimPrefix(ws.RootPath(), "/")
@@ -50,6 +53,21 @@ func (d *description) install(container *restful.Container, mux *mux.PathRecorde
 		})))
 	}
 	return service, service.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
+}
+
+// installV2 serves the older description, of all groups in one, which older clients validate with.
+func (d *description) installV2(container *restful.Container, mux *mux.PathRecorderMux) {
+	service := handler.NewOpenAPIServiceLazy(cached.Once(cached.Func(func() (*spec.Swagger, string, error) {
+		config := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, d.namer)
+		config.Info = d.config().Info
+		described, err := builder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(container.RegisteredWebServices()), config)
+		if err != nil {
+			return nil, "", err
+		}
+		described.Definitions = handler.PruneDefaults(described.Definitions)
+		return described, "v2", nil
+	})))
+	service.RegisterOpenAPIVersionedService("/openapi/v2", mux)
 }
 
 // typeConverter gives server-side apply the structure of each kind.

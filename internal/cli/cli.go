@@ -3,14 +3,16 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
@@ -42,7 +44,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return logsapi.ValidateAndApply(logging, utilfeature.DefaultFeatureGate)
+			return applyLogging(logging)
 		},
 	}
 	// Warnings and errors are what a user wants to see; -v shows more.
@@ -54,4 +56,19 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newUp(), newVersion(), newKubectlHelp(), newImage())
 	klog.EnableContextualLogging(true)
 	return root
+}
+
+// applyLogging sets logging up. Unless -v asks for more, people see warnings and errors only: the libraries tell a lot about themselves.
+func applyLogging(logging *logsapi.LoggingConfiguration) error {
+	if err := logsapi.ValidateAndApply(logging, nil); err != nil {
+		return err
+	}
+	if logging.Verbosity > 0 || logging.Format != logsapi.DefaultLogFormat {
+		return nil
+	}
+	klog.ClearLogger()
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	klog.SetOutput(io.Discard)
+	return errors.Join(flags.Set("logtostderr", "false"), flags.Set("stderrthreshold", "WARNING"))
 }

@@ -113,9 +113,7 @@ func embeddedConfig(dir string) *embed.Config {
 	c.TickMs, c.ElectionMs = tickMilliseconds, electionMilliseconds
 	c.MaxRequestBytes = maxRequestBytes
 	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "0"
-	c.LogLevel = "error"
-	c.Logger = "zap"
-	c.LogOutputs = []string{"stderr"}
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger())
 	c.UnsafeNoFsync = false
 	return c
 }

@@ -13,11 +13,12 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/authorization/union"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 )
 
 // New returns the cluster's authorizer. The factory's pods tell which objects a node has to do with.
-func New(factory informers.SharedInformerFactory) (authorizer.Authorizer, error) {
-	node, err := newNodes(factory.Core().V1().Pods().Informer())
+func New(client kubernetes.Interface, factory informers.SharedInformerFactory) (authorizer.Authorizer, error) {
+	node, err := newNodes(client, factory.Core().V1().Pods().Informer())
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +30,11 @@ func New(factory informers.SharedInformerFactory) (authorizer.Authorizer, error)
 }
 
 // simple is an authorizer without conditions. It allows or has no opinion, and never denies: other authorizers may know more.
-type simple func(a authorizer.Attributes) bool
+type simple func(ctx context.Context, a authorizer.Attributes) bool
 
 // Authorize implements authorizer.Authorizer.
-func (s simple) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if a.GetUser() != nil && s(a) {
+func (s simple) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetUser() != nil && s(ctx, a) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -50,7 +51,7 @@ func (simple) EvaluateConditions(context.Context, authorizer.ConditionsAwareDeci
 }
 
 // authorizeByRules allows what a rule of the user or of one of its groups allows.
-func authorizeByRules(a authorizer.Attributes) bool {
+func authorizeByRules(_ context.Context, a authorizer.Attributes) bool {
 	u := a.GetUser()
 	for _, subject := range append([]string{"user:" + u.GetName()}, prefixed("group:", u.GetGroups())...) {
 		for i := range policy[subject] {

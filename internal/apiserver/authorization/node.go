@@ -1,10 +1,16 @@
 package authorization
 
 import (
+	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -12,10 +18,15 @@ import (
 const podsByNode = "spec.nodeName"
 
 // nodes allows to a node what its pods make necessary: to see and report the pods that are bound to it, and to read what they refer to.
-type nodes struct{ pods cache.SharedIndexInformer }
+//
+// A node may hear of a pod before the cache here does. What the cache does not allow is therefore asked of the API once more.
+type nodes struct {
+	pods   cache.SharedIndexInformer
+	client kubernetes.Interface
+}
 
-func newNodes(pods cache.SharedIndexInformer) (*nodes, error) {
-	return &nodes{pods}, pods.AddIndexers(cache.Indexers{podsByNode: func(obj any) ([]string, error) {
+func newNodes(client kubernetes.Interface, pods cache.SharedIndexInformer) (*nodes, error) {
+	return &nodes{pods, client}, pods.AddIndexers(cache.Indexers{podsByNode: func(obj any) ([]string, error) {
 		pod, ok := obj.(*corev1.Pod)
 		if !ok || pod.Spec.NodeName == "" {
 			return nil, nil
@@ -33,14 +44,14 @@ func nodeName(a authorizer.Attributes) string {
 	return name
 }
 
-func (n *nodes) authorize(a authorizer.Attributes) bool {
+func (n *nodes) authorize(ctx context.Context, a authorizer.Attributes) bool {
 	node := nodeName(a)
 	if node == "" {
 		return false
 	}
 	switch a.GetAPIGroup() {
 	case "":
-		return n.allowsCore(node, a)
+		return n.allowsCore(ctx, node, a)
 	case "coordination.k8s.io":
 		return a.GetResource() == "leases" && a.GetNamespace() == nodeLeases &&
 			(a.GetVerb() == "create" || a.GetName() == node && oneOf(a.GetVerb(), "get update patch delete"))
@@ -48,37 +59,37 @@ func (n *nodes) authorize(a authorizer.Attributes) bool {
 	return false
 }
 
-func (n *nodes) allowsCore(node string, a authorizer.Attributes) bool {
+func (n *nodes) allowsCore(ctx context.Context, node string, a authorizer.Attributes) bool {
 	switch a.GetResource() {
 	case "nodes":
 		return a.GetName() == node && oneOf(a.GetVerb(), "get update patch")
 	case "pods":
-		return n.allowsPods(node, a)
+		return n.allowsPods(ctx, node, a)
 	case "secrets", "configmaps":
 		// A list or watch is allowed when it is for one object by name.
-		return oneOf(a.GetVerb(), readVerbs) && a.GetName() != "" && n.refers(node, a.GetNamespace(), a.GetResource(), a.GetName())
+		return oneOf(a.GetVerb(), readVerbs) && a.GetName() != "" && n.refers(ctx, node, a.GetNamespace(), a.GetResource(), a.GetName())
 	case "serviceaccounts":
-		return a.GetSubresource() == "token" && a.GetVerb() == "create" && n.refers(node, a.GetNamespace(), a.GetResource(), a.GetName())
+		return a.GetSubresource() == "token" && a.GetVerb() == "create" && n.refers(ctx, node, a.GetNamespace(), a.GetResource(), a.GetName())
 	}
 	return false
 }
 
-func (n *nodes) allowsPods(node string, a authorizer.Attributes) bool {
+func (n *nodes) allowsPods(ctx context.Context, node string, a authorizer.Attributes) bool {
 	switch a.GetVerb() {
 	case "list", "watch":
 		if selectsNode(a, node) {
 			return true
 		}
 	}
-	obj, ok, err := n.pods.GetStore().GetByKey(a.GetNamespace() + "/" + a.GetName())
-	if err != nil {
+	if a.GetName() == "" {
 		return false
 	}
-	if !ok {
-		// A pod that is gone, or that the cache does not have yet: what happened to it is told by the answer.
-		return a.GetName() != "" && oneOf(a.GetVerb(), "get delete")
+	pod, err := n.pod(ctx, node, a.GetNamespace(), a.GetName())
+	if apierrors.IsNotFound(err) {
+		// That a pod is gone is told by the answer.
+		return oneOf(a.GetVerb(), "get delete")
 	}
-	if obj.(*corev1.Pod).Spec.NodeName != node {
+	if err != nil || pod.Spec.NodeName != node {
 		return false
 	}
 	if a.GetSubresource() == "status" {
@@ -100,17 +111,30 @@ func selectsNode(a authorizer.Attributes, node string) bool {
 	return false
 }
 
+// pod returns the pod from the cache, if it is there and bound to the node, and otherwise from the API.
+func (n *nodes) pod(ctx context.Context, node, namespace, name string) (*corev1.Pod, error) {
+	obj, ok, err := n.pods.GetStore().GetByKey(namespace + "/" + name)
+	if err == nil && ok && obj.(*corev1.Pod).Spec.NodeName == node {
+		return obj.(*corev1.Pod), nil
+	}
+	return n.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
 // refers reports whether a pod on the node refers to the object.
-func (n *nodes) refers(node, namespace, resource, name string) bool {
-	pods, err := n.pods.GetIndexer().ByIndex(podsByNode, node)
+func (n *nodes) refers(ctx context.Context, node, namespace, resource, name string) bool {
+	cached, err := n.pods.GetIndexer().ByIndex(podsByNode, node)
 	if err != nil {
 		return false
 	}
-	for _, obj := range pods {
-		pod := obj.(*corev1.Pod)
-		if pod.Namespace == namespace && references(pod, resource, name) {
+	for _, obj := range cached {
+		if pod := obj.(*corev1.Pod); pod.Namespace == namespace && references(pod, resource, name) {
 			return true
 		}
 	}
-	return false
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(podsByNode, node).String()}
+	current, err := n.client.CoreV1().Pods(namespace).List(ctx, options)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(current.Items, func(pod corev1.Pod) bool { return references(&pod, resource, name) })
 }
