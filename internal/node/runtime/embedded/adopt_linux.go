@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -61,8 +62,9 @@ func (r *Runtime) readSandboxes() (unfinished []*sandbox, err error) {
 		id := entry.Name()
 		s := &sandbox{socket: filepath.Join(r.runDir(id), protocol.SocketName)}
 		err := readRecord(filepath.Join(r.sandboxDir(id), sandboxFile), &s.record)
-		if errors.Is(err, os.ErrNotExist) {
-			// Cut off before the record was written, which comes before everything else.
+		var torn *json.SyntaxError
+		if errors.Is(err, os.ErrNotExist) || errors.As(err, &torn) {
+			// Cut off while the first record was written, which comes before everything else; the later ones replace it as a whole.
 			if err := os.RemoveAll(r.sandboxDir(id)); err != nil {
 				return nil, err
 			}

@@ -8,7 +8,6 @@
 //
 //	ROOT/sandboxes/ID/   sandbox.json, helper.log
 //	ROOT/containers/ID/  container.json; state.json, which the helper writes; rw/, what the container wrote
-//	ROOT/bin/            helper binaries by content hash: a pod keeps the one that it was started with
 //	RUN/ID/              helper.sock, ns/ (the pod's namespaces, pinned), rootfs/, io/; a reboot empties RUN
 //
 // What is acknowledged is on disk. New reads all of it back, connects to the helpers that run and starts those anew that were killed, so

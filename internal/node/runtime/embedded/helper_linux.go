@@ -18,7 +18,7 @@ import (
 
 // launch is how a helper process is started.
 type launch struct {
-	binary string
+	binary *os.File
 	log    string
 	config *protocol.PodConfig
 	// clone are the namespaces that are made for the pod, join the files of those that it enters.
@@ -45,7 +45,8 @@ func (l *launch) start() (*protocol.Hello, error) {
 		return nil, err
 	}
 	defer answer.Close()
-	cmd := exec.Command(l.binary, "serve")
+	cmd := exec.Command(executable(l.binary), "serve")
+	cmd.Args[0] = "bayplan-pod"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(frame), output, log
 	cmd.Dir = "/"
 	cmd.Env = []string{"GOMAXPROCS=1", "GOGC=50", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}

@@ -19,8 +19,6 @@ type sandboxRecord struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Boot is the id of the boot in which the sandbox was made; in another one nothing of it is left.
 	Boot string `json:"boot"`
-	// Helper is the binary that the sandbox was started with.
-	Helper string `json:"helper"`
 	// Ready is false before the sandbox is complete, and again once it was stopped.
 	Ready bool `json:"ready"`
 	// Created is true once the sandbox was complete. Before, it is no more than rubbish to clear.
@@ -52,6 +50,15 @@ func writeRecord(path string, record any) error {
 		return err
 	}
 	return writeFile(path, text, 0o600)
+}
+
+// noteRecord writes the first record of what was not acknowledged yet. It need not outlive a loss of power, as nothing of it would run then.
+func noteRecord(path string, record any) error {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
 }
 
 func readRecord(path string, record any) error {

@@ -26,7 +26,7 @@ type Runtime struct {
 
 	config  Config
 	machine *machine
-	helper  string // the binary for new sandboxes
+	helper  *os.File // the helper's binary
 	boot    string
 	events  broadcaster
 	streams *streamServer
@@ -54,7 +54,6 @@ func New(ctx context.Context, config Config) (*Runtime, error) {
 	r := &Runtime{
 		config:     config,
 		boot:       bootID(),
-		helper:     config.Helper,
 		sandboxes:  map[string]*sandbox{},
 		containers: map[string]*container{},
 		names:      map[string]string{},
@@ -65,10 +64,8 @@ func New(ctx context.Context, config Config) (*Runtime, error) {
 		}
 	}
 	var err error
-	if r.helper == "" {
-		if r.helper, err = installHelper(filepath.Join(config.Root, "bin")); err != nil {
-			return nil, err
-		}
+	if r.helper, err = helperBinary(config.Helper); err != nil {
+		return nil, err
 	}
 	if r.machine, err = probe(); err != nil {
 		return nil, err
@@ -93,6 +90,7 @@ func (r *Runtime) Close(context.Context) error {
 	r.events.close()
 	_ = r.streams.http.Close()
 	r.work.Wait()
+	_ = r.helper.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.sandboxes) > 0 {

@@ -57,7 +57,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, request *cri.RunPodSandboxR
 		return nil, err
 	}
 	s := &sandbox{config: config, record: sandboxRecord{
-		ID: newID(), Config: encoded, CreatedAt: r.config.Clock.Now().UTC(), Boot: r.boot, Helper: r.helper,
+		ID: newID(), Config: encoded, CreatedAt: r.config.Clock.Now().UTC(), Boot: r.boot,
 	}}
 	s.socket = filepath.Join(r.runDir(s.record.ID), protocol.SocketName)
 	if err := r.reserve(sandboxName(config.Metadata), s.record.ID); err != nil {
@@ -88,7 +88,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, s *sandbox) error {
 			return err
 		}
 	}
-	if err := r.save(s); err != nil {
+	if err := noteRecord(filepath.Join(r.sandboxDir(id), sandboxFile), &s.record); err != nil {
 		return err
 	}
 	if err := r.makePodFiles(s); err != nil {
@@ -158,7 +158,7 @@ func (s *sandbox) owns(kind string) bool {
 // launchOf describes the helper process of a new sandbox.
 func (r *Runtime) launchOf(s *sandbox) *launch {
 	l := &launch{
-		binary: s.record.Helper,
+		binary: r.helper,
 		log:    filepath.Join(r.sandboxDir(s.record.ID), "helper.log"),
 		config: &protocol.PodConfig{
 			SandboxID:   s.record.ID,
@@ -184,7 +184,7 @@ func (r *Runtime) launchOf(s *sandbox) *launch {
 // relaunchOf describes the helper that takes a sandbox over from one that was killed.
 func (r *Runtime) relaunchOf(s *sandbox) *launch {
 	l := r.launchOf(s)
-	l.binary, l.clone, l.config.Recovering = r.helper, 0, true
+	l.clone, l.config.Recovering = 0, true
 	for kind, path := range l.config.Pins {
 		if kind != "pid" {
 			l.join = append(l.join, path)

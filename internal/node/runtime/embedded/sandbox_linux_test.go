@@ -165,8 +165,15 @@ func TestUnfinishedAndForgottenAreCleared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	torn := f.r.sandboxDir("torn")
+	if err := os.Mkdir(torn, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(torn, sandboxFile), []byte(`{"id":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	f.open()
-	for _, path := range []string{stray, f.r.containerDir("half"), f.r.sandboxDir("half"), f.r.containerDir(container), f.r.sandboxDir(pod)} {
+	for _, path := range []string{torn, stray, f.r.containerDir("half"), f.r.sandboxDir("half"), f.r.containerDir(container), f.r.sandboxDir(pod)} {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there", path)
 		}
