@@ -18,15 +18,34 @@ type inside struct {
 
 // enter connects to the namespace, which it owns from then on: close closes both.
 func enter(ns *netns.Namespace) (*inside, error) {
+	in, err := connect(ns)
+	if err != nil {
+		return nil, errors.Join(err, ns.Close())
+	}
+	return in, nil
+}
+
+func connect(ns *netns.Namespace) (*inside, error) {
 	in := &inside{ns: ns}
 	err := ns.Do(func() (err error) {
 		in.Handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("netlink in %s: %w", ns.Path(), err), ns.Close())
+		return nil, fmt.Errorf("netlink in %s: %w", ns.Path(), err)
 	}
 	return in, nil
+}
+
+// apart does something by a connection of its own. The kernel takes some tens of milliseconds to remove an interface, in which it answers
+// nothing else on the same connection; on several it removes as many interfaces in the same time.
+func (in *inside) apart(do func(*inside) error) error {
+	own, err := connect(in.ns)
+	if err != nil {
+		return err
+	}
+	defer own.Handle.Close()
+	return do(own)
 }
 
 // close closes both. A handle without sockets would work on the caller's own namespace, so there is none any more.

@@ -24,9 +24,12 @@ type Node struct {
 	fabric  *Fabric
 	ns      *netns.Namespace
 
-	mu        sync.Mutex // one change of the node's namespace at a time
-	in        *inside    // nil when closed
-	pool      *ipam.Pool // addresses of pods by sandbox
+	life sync.RWMutex // held for reading by whatever works on the node, for writing by close
+	in   *inside      // nil when closed
+	pool *ipam.Pool   // addresses of pods by sandbox
+
+	sandboxes keyed      // one change of a sandbox at a time
+	mu        sync.Mutex // guards published and its rules
 	published mappings
 }
 
@@ -91,11 +94,11 @@ func (n *Node) join(ctx context.Context) error {
 // SetUp gives the sandbox an address and joins its namespace, which is pinned at netnsPath, to the node. It may be repeated and then
 // returns the same address. The address is on disk before any packet can use it.
 func (n *Node) SetUp(ctx context.Context, sandboxID, netnsPath string) ([]netip.Addr, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.usable(ctx); err != nil {
+	done, err := n.begin(ctx, sandboxID)
+	if err != nil {
 		return nil, err
 	}
+	defer done()
 	_, had := n.pool.Lookup(sandboxID)
 	addr, err := n.pool.Take(sandboxID)
 	if err != nil {
@@ -113,11 +116,11 @@ func (n *Node) SetUp(ctx context.Context, sandboxID, netnsPath string) ([]netip.
 
 // TearDown takes the sandbox's link and address away. It may be repeated, also for sandboxes that never were; the namespace need not exist any more.
 func (n *Node) TearDown(ctx context.Context, sandboxID, netnsPath string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.usable(ctx); err != nil {
+	done, err := n.begin(ctx, sandboxID)
+	if err != nil {
 		return err
 	}
+	defer done()
 	if err := n.release(sandboxID); err != nil {
 		return fmt.Errorf("pod network: sandbox %s on node %s: %w", sandboxID, n.name, err)
 	}
@@ -125,17 +128,20 @@ func (n *Node) TearDown(ctx context.Context, sandboxID, netnsPath string) error 
 	return nil
 }
 
-// Retain takes away whatever belongs to none of the given sandboxes: what TearDown was not called for, because of a crash.
+// Retain takes away whatever belongs to none of the given sandboxes: what TearDown was not called for, because of a crash. It is for the start, before
+// new sandboxes are set up.
 func (n *Node) Retain(ctx context.Context, liveSandboxIDs []string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.life.RLock()
+	defer n.life.RUnlock()
 	if err := n.usable(ctx); err != nil {
 		return err
 	}
 	var errs []error
 	for _, sandboxID := range n.pool.Owners() {
 		if !slices.Contains(liveSandboxIDs, sandboxID) {
+			unlock := n.sandboxes.lock(sandboxID)
 			errs = append(errs, n.release(sandboxID))
+			unlock()
 			klog.FromContext(ctx).V(2).Info("Took back the address of a sandbox that is gone", "sandbox", sandboxID, "node", n.name)
 		}
 	}
@@ -170,12 +176,24 @@ func (n *Node) unlinkStrays(liveSandboxIDs []string) error {
 
 // Addresses tells which addresses the sandbox has; none is no error.
 func (n *Node) Addresses(sandboxID string) []netip.Addr {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	if addr, ok := n.pool.Lookup(sandboxID); ok {
 		return []netip.Addr{addr}
 	}
 	return nil
+}
+
+// begin starts a change of a sandbox; done ends it.
+func (n *Node) begin(ctx context.Context, sandboxID string) (done func(), err error) {
+	n.life.RLock()
+	if err := n.usable(ctx); err != nil {
+		n.life.RUnlock()
+		return nil, err
+	}
+	unlock := n.sandboxes.lock(sandboxID)
+	return func() {
+		unlock()
+		n.life.RUnlock()
+	}, nil
 }
 
 // usable refuses work after the end of the context or of the network.
@@ -186,9 +204,10 @@ func (n *Node) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// close waits for what is under way.
 func (n *Node) close() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.life.Lock()
+	defer n.life.Unlock()
 	var errs []error
 	if n.in != nil {
 		errs = append(errs, n.in.close())

@@ -64,10 +64,16 @@ func (n *Node) release(sandboxID string) error {
 			return err
 		}
 	}
-	for _, name := range n.interfaces(sandboxID) {
-		if err := n.in.unlink(name); err != nil {
-			return err
+	err := n.in.apart(func(in *inside) error {
+		for _, name := range n.interfaces(sandboxID) {
+			if err := in.unlink(name); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return n.pool.Free(sandboxID)
 }

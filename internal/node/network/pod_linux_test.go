@@ -236,29 +236,25 @@ func TestManyAtOnce(t *testing.T) {
 		}
 		seen[got] = true
 	}
-}
-
-// BenchmarkPods attaches and detaches 100 pods; their namespaces are there before.
-func BenchmarkPods(b *testing.B) {
-	const count = 100
-	f := openFabric(b, testConfig(b))
-	a := addNode(b, f, "a", podsOfA)
-	var pods [count]*sandbox
 	for i := range pods {
-		pods[i] = newSandbox(b, fmt.Sprintf("pod-%d", i))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, pod := range pods {
-			pod.setUp(b, a)
-		}
-		attached := b.Elapsed()
-		for _, pod := range pods {
-			if err := a.TearDown(b.Context(), pod.id, pod.ns.Path()); err != nil {
-				b.Fatal(err)
+		wg.Go(func() {
+			// Twice at once, and with a SetUp between: whatever comes last, nothing is left half done.
+			for range 2 {
+				wg.Go(func() {
+					if err := a.TearDown(t.Context(), pods[i].id, pods[i].ns.Path()); err != nil {
+						t.Error(err)
+					}
+				})
 			}
-		}
-		b.ReportMetric(float64((b.Elapsed()-attached).Microseconds())/count, "us/TearDown")
+			if i%2 == 0 {
+				if _, err := a.SetUp(t.Context(), pods[i].id, pods[i].ns.Path()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/count, "us/pod")
+	wg.Wait()
+	if links, err := a.in.links(); err != nil || len(links) != 2+len(a.pool.Owners()) {
+		t.Errorf("%d links, %v, for %d pods", len(links), err, len(a.pool.Owners()))
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -17,11 +18,11 @@ import (
 // Connections come from everywhere: from other nodes, from pods of this one, from the pod itself, from the node's own namespace, there also by
 // 127.0.0.1. The client's address is kept, but where the answer would not come back: to the pod itself and to 127.0.0.1.
 func (n *Node) Publish(ctx context.Context, sandboxID string, ports []PortMapping) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.usable(ctx); err != nil {
+	done, err := n.begin(ctx, sandboxID)
+	if err != nil {
 		return err
 	}
+	defer done()
 	if err := n.publish(sandboxID, ports); err != nil {
 		return fmt.Errorf("pod network: publishing ports of sandbox %s on node %s: %w", sandboxID, n.name, err)
 	}
@@ -34,6 +35,8 @@ func (n *Node) publish(sandboxID string, ports []PortMapping) error {
 	if !ok {
 		return errors.New("it has no address: SetUp comes first")
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	add, remove, err := n.published.plan(addr, ports, func(other netip.Addr) bool { return !n.owned(other) })
 	if err != nil {
 		return err
@@ -48,7 +51,7 @@ func (n *Node) publish(sandboxID string, ports []PortMapping) error {
 	return n.translate(add, remove)
 }
 
-// translate changes the rules, and what is remembered of them, in one step.
+// translate changes the rules, and what is remembered of them, in one step. The caller holds mu.
 func (n *Node) translate(add, remove mappings) error {
 	if len(add) == 0 && len(remove) == 0 {
 		return nil
@@ -68,21 +71,25 @@ func (n *Node) translate(add, remove mappings) error {
 
 // unpublish removes all ports that lead to the address.
 func (n *Node) unpublish(addr netip.Addr) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if len(n.published[addr]) == 0 {
 		return nil
 	}
-	return n.translate(nil, mappings{addr: append([]PortMapping(nil), n.published[addr]...)})
+	return n.translate(nil, mappings{addr: slices.Clone(n.published[addr])})
 }
 
 // unpublishStrays removes ports that lead to addresses of nobody.
 func (n *Node) unpublishStrays() error {
-	var errs []error
-	for addr := range n.published {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	remove := mappings{}
+	for addr, ports := range n.published {
 		if !n.owned(addr) {
-			errs = append(errs, n.unpublish(addr))
+			remove[addr] = slices.Clone(ports)
 		}
 	}
-	return errors.Join(errs...)
+	return n.translate(nil, remove)
 }
 
 // owned tells whether a sandbox has the address.

@@ -20,11 +20,11 @@ var ingressParent = netlink.MakeHandle(0xffff, 0)
 // kernel can only queue what it sends: so it is redirected to an interface of kind ifb, which has the bucket and gives the packets
 // back. Both are in the node's namespace, out of the pod's reach.
 func (n *Node) Shape(ctx context.Context, sandboxID string, ingressBitsPerSecond, egressBitsPerSecond uint64) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.usable(ctx); err != nil {
+	done, err := n.begin(ctx, sandboxID)
+	if err != nil {
 		return err
 	}
+	defer done()
 	if err := n.shape(ctx, sandboxID, ingressBitsPerSecond, egressBitsPerSecond); err != nil {
 		return fmt.Errorf("pod network: shaping sandbox %s on node %s: %w", sandboxID, n.name, err)
 	}
