@@ -240,6 +240,9 @@ func (s *script) queue() {
 	if at, ok := s.core.Queue.NextWake(); ok {
 		lines = append(lines, fmt.Sprintf("next wake in %v", at.Sub(s.now)))
 	}
+	if len(lines) == 0 {
+		lines = []string{"(empty)"}
+	}
 	s.out.WriteString(strings.Join(lines, "\n") + "\n")
 }
 
