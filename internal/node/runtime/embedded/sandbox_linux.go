@@ -327,8 +327,15 @@ func (r *Runtime) clearRunDir(id string) error {
 	return os.RemoveAll(r.runDir(id))
 }
 
-// quitHelper makes the helper end.
+// quitHelper makes the helper end, and waits until it has: a process that is about to end still keeps its cgroup from being removed.
 func (r *Runtime) quitHelper(ctx context.Context, s *sandbox) error {
+	r.mu.Lock()
+	pid := s.helperPID
+	r.mu.Unlock()
+	if pidfd, err := unix.PidfdOpen(pid, 0); err == nil {
+		defer unix.Close(pidfd)
+		defer awaitExit(pidfd)
+	}
 	_, _, err := protocol.Call(ctx, s.socket, &protocol.Request{Quit: &protocol.QuitRequest{}})
 	var refused *protocol.Error
 	if errors.As(err, &refused) {
@@ -341,6 +348,18 @@ func (r *Runtime) quitHelper(ctx context.Context, s *sandbox) error {
 		klog.FromContext(ctx).V(2).Info("The pod's helper hung up", "sandbox", s.record.ID, "err", err)
 	}
 	return nil
+}
+
+// exitPatience bounds how long a helper that said goodbye may take to be gone, in milliseconds.
+const exitPatience = 1000
+
+func awaitExit(pidfd int) {
+	poll := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(poll, exitPatience); err != unix.EINTR {
+			return
+		}
+	}
 }
 
 // PodSandboxStatus tells how a pod is.

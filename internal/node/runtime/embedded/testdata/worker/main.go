@@ -139,9 +139,9 @@ func step(args []string) []string {
 		_, err := os.Stat("/dev/console")
 		fmt.Println("console:", err == nil)
 	case "size": // of the terminal, when it changes
-		fmt.Println("watching the size")
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGWINCH)
+		fmt.Println("watching the size")
 		<-c
 		fmt.Println("resized")
 	default:
