@@ -3,7 +3,7 @@
 #   make up      a cluster with one node, in the foreground
 #   make demo    from an image to running pods and back, without network
 #   make test    every test that this machine can run
-.PHONY: build up demo test lint bench generate cross deps helper clean
+.PHONY: build up demo test lint bench generate generated cross deps helper clean
 
 GO ?= go
 # One setting for builds and tests, so that they share compiled packages. Only the pod helper (and the race detector) is cgo.
@@ -42,7 +42,7 @@ up: build
 demo: build
 	./examples/demo.sh
 
-test: helper
+test: build
 	./build/test.sh
 
 lint:
@@ -53,6 +53,10 @@ bench:
 
 generate:
 	$(GO) generate ./...
+
+# Whether what is committed is what the generators write.
+generated:
+	./build/generated.sh
 
 # The systems that bayplan is also built for, without real nodes.
 cross:

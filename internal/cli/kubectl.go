@@ -1,16 +1,18 @@
 package cli
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 	componentcli "k8s.io/component-base/cli"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-// kubectl runs the whole of kubectl as `bayplan kubectl`.
+// kubectl runs the whole of kubectl as `bayplan kubectl`. It reads os.Args itself, in many places.
 func kubectl(args []string) int {
-	command := cmd.NewDefaultKubectlCommandWithArgs(cmd.KubectlOptions{Arguments: args})
-	command.SetArgs(args[1:])
+	os.Args = args
+	command := cmd.NewDefaultKubectlCommand()
 	if err := componentcli.RunNoErrOutput(command); err != nil {
 		util.CheckErr(err)
 	}
@@ -21,9 +23,6 @@ func kubectl(args []string) int {
 func newKubectlHelp() *cobra.Command {
 	return &cobra.Command{
 		Use: "kubectl [command]", Short: "kubectl, the command line of Kubernetes", DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
-			kubectl(append([]string{"kubectl"}, args...))
-			return nil
-		},
+		Run: func(_ *cobra.Command, args []string) { kubectl(append([]string{"kubectl"}, args...)) },
 	}
 }
