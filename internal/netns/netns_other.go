@@ -51,3 +51,6 @@ func (*Namespace) ListenPacket(_ context.Context, network, address string) (net.
 	}
 	return nil, ErrUnsupported
 }
+
+// WithFd answers ErrUnsupported.
+func (*Namespace) WithFd(func(fd int) error) error { return ErrUnsupported }
