@@ -128,6 +128,19 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
+// Explain tells everything that there is to say about a pod: where it is in the queue, and how it would be decided on
+// now, and why. It answers while Run runs.
+func (s *Scheduler) Explain(ctx context.Context, pod *v1.Pod, options cycle.RecordOptions) (*core.Explanation, error) {
+	answer := make(chan *core.Explanation, 1)
+	s.events.Put(func(c *core.Core, _ time.Time) { answer <- c.Explain(pod, options) })
+	select {
+	case x := <-answer:
+		return x, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("asking the scheduler about pod %s/%s: %w", pod.Namespace, pod.Name, ctx.Err())
+	}
+}
+
 // own is the goroutine that owns all scheduling state.
 func (s *Scheduler) own(ctx context.Context) {
 	var batch []source.Event

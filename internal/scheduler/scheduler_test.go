@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/bayplan/bayplan/internal/scheduler/cycle"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +25,10 @@ import (
 // cluster is an API server in memory with a scheduler that runs against it.
 type cluster struct {
 	*fake.Clientset
-	t        *testing.T
-	recorder *events.FakeRecorder
-	binds    int
+	t         *testing.T
+	scheduler *Scheduler
+	recorder  *events.FakeRecorder
+	binds     int
 	// refuse makes the next binds fail.
 	refuse int
 }
@@ -34,12 +37,17 @@ func startCluster(t *testing.T, objects ...runtime.Object) *cluster {
 	t.Helper()
 	c := &cluster{Clientset: fake.NewClientset(objects...), t: t, recorder: events.NewFakeRecorder(1000)}
 	c.PrependReactor("create", "pods", c.bind)
+	c.Resources = []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods"}, {Name: "services"}}},
+		{GroupVersion: "policy/v1", APIResources: []metav1.APIResource{{Name: "poddisruptionbudgets"}}},
+	}
 	s, err := New(Config{
-		Client: c.Clientset, Informers: informers.NewSharedInformerFactory(c.Clientset, 0), Recorder: c.recorder, Workers: 2,
+		Client: c.Clientset, Informers: informers.NewSharedInformerFactory(c.Clientset, 0), Recorder: c.recorder, Workers: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.scheduler = s
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
@@ -196,6 +204,65 @@ func TestStormNeverOvercommits(t *testing.T) {
 		}
 		if c.binds != 16 {
 			t.Errorf("%d pods were bound, want 16", c.binds)
+		}
+	})
+}
+
+func TestPreemption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startCluster(t, node("n1", "4"))
+		low, high := pod("low", "3"), pod("high", "3")
+		priority := int32(100)
+		high.Spec.Priority = &priority
+		c.create(low)
+		c.wantEvent("Scheduled", "default/low")
+		c.create(high)
+		c.wantEvent("Preempted", "Preempted by pod high on node n1")
+		c.wantEvent("FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.")
+		if got := c.pod("high").Status.NominatedNodeName; got != "n1" {
+			t.Errorf("pod high is nominated to %q, want n1", got)
+		}
+		time.Sleep(1001 * time.Millisecond) // The bubble's clock: back-off.
+		synctest.Wait()
+		if got := c.pod("high").Spec.NodeName; got != "n1" {
+			t.Errorf("pod high is on node %q, want n1", got)
+		}
+		pods, err := c.CoreV1().Pods("default").List(context.Background(), metav1.ListOptions{})
+		if err != nil || len(pods.Items) != 1 {
+			t.Errorf("%d pods are left (%v), want only high", len(pods.Items), err)
+		}
+	})
+}
+
+func TestExplain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startCluster(t, node("n1", "4"))
+		c.create(pod("big", "6"))
+		x, err := c.scheduler.Explain(t.Context(), c.pod("big"), cycle.RecordOptions{Misses: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Place != "unschedulable" || len(x.Record.Misses) != 1 || x.Record.Misses[0].Advice[0].Missing["cpu"] != 2000 {
+			t.Errorf("the explanation is %+v with record %+v, want 2 CPUs missing on n1", x, x.Record)
+		}
+	})
+}
+
+func TestServicesSpreadPodsIfTheAPIHasThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &v1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
+			Spec:       v1.ServiceSpec{Selector: map[string]string{"app": "web"}},
+		}
+		c := startCluster(t, node("n1", "4"), service)
+		web := pod("a", "1")
+		web.Labels = map[string]string{"app": "web"}
+		x, err := c.scheduler.Explain(t.Context(), web, cycle.RecordOptions{Top: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(x.Record.Top[0].Parts, func(s cycle.Share) bool { return s.Plugin == "PodTopologySpread" }) {
+			t.Errorf("the Service's selector is not known to the scheduler: %+v", x.Record.Top)
 		}
 	})
 }

@@ -40,13 +40,15 @@ type Core struct {
 	Queue  *queue.Queue
 
 	engines map[string]*cycle.Engine
+	// messages are why the pods in the queue were not placed the last time.
+	messages map[types.UID]string
 }
 
 // New returns a core that knows of nothing.
 func New(config Config) *Core {
 	c := &Core{
 		Ledger: ledger.New(), Queue: queue.New(config.Queue),
-		engines: map[string]*cycle.Engine{},
+		engines: map[string]*cycle.Engine{}, messages: map[types.UID]string{},
 	}
 	for _, p := range config.Profiles {
 		c.engines[p.SchedulerName] = cycle.New(c.Ledger, p.Plugins, config.Cycle)
@@ -97,6 +99,7 @@ func (c *Core) Next(now time.Time) *Attempt {
 		c.preempt(item, engine, attempt)
 	}
 	c.Queue.Reject(item, diagnosis.Plugins(), now)
+	c.remember(item.Pod.UID, attempt.Message())
 	return attempt
 }
 
@@ -162,5 +165,6 @@ func (c *Core) BindFailed(uid types.UID, now time.Time) {
 func (c *Core) dequeue(item *queue.Item) {
 	c.nominate(item, "")
 	c.Queue.Done(item.Pod.UID)
+	delete(c.messages, item.Pod.UID)
 	c.Ledger.Shapes.Release(item.Shape)
 }

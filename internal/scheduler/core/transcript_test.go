@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata with what came of the commands")
@@ -168,6 +169,13 @@ func (s *script) command(words []string) {
 		s.queue()
 	case "examine":
 		s.examine(name)
+	case "explain":
+		x := s.core.Explain(s.pods[name], cycle.RecordOptions{Top: 2, Misses: 3, Node: a.get("node", "")})
+		text, err := yaml.Marshal(x)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.out.Write(text)
 	default:
 		s.t.Fatalf("unknown command %q", words[0])
 	}

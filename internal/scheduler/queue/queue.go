@@ -120,6 +120,19 @@ func (q *Queue) Counts() map[Place]int {
 // Get returns the item of a pod, nil if the pod is not in the queue.
 func (q *Queue) Get(uid types.UID) *Item { return q.items[uid] }
 
+// Ahead returns how many active pods are tried before an active one.
+func (q *Queue) Ahead(item *Item) (n int) {
+	for _, other := range q.active.list {
+		if before(other, item) {
+			n++
+		}
+	}
+	return n
+}
+
+// Latest returns when an unschedulable pod is tried again even if nothing happens.
+func (q *Queue) Latest(item *Item) time.Time { return item.Since.Add(q.options.Leftover) }
+
 // Each calls do for every item, in no particular order.
 func (q *Queue) Each(do func(*Item)) {
 	for _, item := range q.items {

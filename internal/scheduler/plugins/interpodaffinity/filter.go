@@ -1,6 +1,9 @@
 package interpodaffinity
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
 	"github.com/bayplan/bayplan/internal/scheduler/shape"
@@ -136,6 +139,32 @@ func (f *filter) column(r role, code plugin.Code, pass ledger.Bitmap, fail func(
 			}
 		}
 	}
+}
+
+// Advise implements plugin.Advisor: by which topology key, and how many pods are in the way. The distance is their number.
+func (f *filter) Advise(slot int32) plugin.Advice {
+	if f.Node(slot) == affinityUnmet {
+		var keys []string
+		for _, column := range f.affinity {
+			keys = append(keys, column.Key)
+		}
+		return plugin.Advice{Detail: "no pod that the affinity selects is near by " + strings.Join(keys, ", "), Distance: 1}
+	}
+	var details []string
+	total := int32(0)
+	for i := range f.counters {
+		c := &f.counters[i]
+		value := c.column.Value[slot]
+		if n := c.values[value]; n > 0 && c.role != affinity {
+			who := "its anti-affinity selects are at"
+			if c.role == existing {
+				who = "do not want it near are at"
+			}
+			details = append(details, fmt.Sprintf("%d pods that %s %s %s", n, who, c.column.Key, c.column.Name(value)))
+			total += n
+		}
+	}
+	return plugin.Advice{Detail: strings.Join(details, ", "), Distance: float64(total)}
 }
 
 func (f *filter) Explain(code plugin.Code) plugin.Status {

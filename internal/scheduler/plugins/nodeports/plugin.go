@@ -2,6 +2,9 @@
 package nodeports
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
 	"github.com/bayplan/bayplan/internal/scheduler/shape"
@@ -50,6 +53,17 @@ func (f *filter) Column(pass ledger.Bitmap, fail func(int32, plugin.Code)) {
 			}
 		})
 	}
+}
+
+// Advise implements plugin.Advisor: which ports are taken. The distance is their number.
+func (f *filter) Advise(slot int32) plugin.Advice {
+	var taken []string
+	for _, port := range f.ports {
+		if f.ledger.PortTaken(port, slot) {
+			taken = append(taken, fmt.Sprintf("host port %s:%d/%s is taken", port.HostIP, port.Number, port.Protocol))
+		}
+	}
+	return plugin.Advice{Detail: strings.Join(taken, ", "), Distance: float64(len(taken))}
 }
 
 func (f *filter) Explain(plugin.Code) plugin.Status {

@@ -1,6 +1,7 @@
 package podtopologyspread
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -59,6 +60,25 @@ func (f *filter) Column(pass ledger.Bitmap, fail func(int32, plugin.Code)) {
 			}
 		}
 	}
+}
+
+// Advise implements plugin.Advisor: which domain has too many pods. The distance is how many.
+func (f *filter) Advise(slot int32) plugin.Advice {
+	for i := range f.list {
+		con := &f.list[i]
+		value := con.column.Value[slot]
+		if value == 0 {
+			return plugin.Advice{Detail: "the node lacks the label " + con.TopologyKey, Distance: math.MaxInt32}
+		}
+		if over := con.pods[value] - con.most(); over > 0 {
+			return plugin.Advice{
+				Detail: fmt.Sprintf("%s %s has %d matching pods and may have %d before this one (maxSkew %d)",
+					con.TopologyKey, con.column.Name(value), con.pods[value], con.most(), con.MaxSkew),
+				Distance: float64(over),
+			}
+		}
+	}
+	return plugin.Advice{}
 }
 
 func (f *filter) Explain(code plugin.Code) plugin.Status {

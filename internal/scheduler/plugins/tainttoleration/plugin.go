@@ -6,6 +6,7 @@ package tainttoleration
 
 import (
 	"math/bits"
+	"strings"
 
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
@@ -28,7 +29,7 @@ func (Plugin) Name() string { return Name }
 
 // NewFilter implements plugin.FilterPlugin.
 func (Plugin) NewFilter(l *ledger.Ledger, s *shape.Shape) plugin.Filter {
-	return &filter{table: table{ledger: l, judge: func(taints []v1.Taint) int64 {
+	return &filter{tolerations: s.Tolerations, table: table{ledger: l, judge: func(taints []v1.Taint) int64 {
 		if Untolerated(taints, s.Tolerations) != nil {
 			return 1
 		}
@@ -61,7 +62,10 @@ func (t *table) all() []int64 {
 
 func (t *table) of(slot int32) int64 { return t.all()[t.ledger.TaintSet[slot]] }
 
-type filter struct{ table }
+type filter struct {
+	table
+	tolerations []v1.Toleration
+}
 
 func (f *filter) Node(slot int32) plugin.Code { return plugin.Code(f.of(slot)) }
 
@@ -81,6 +85,17 @@ func (f *filter) Column(pass ledger.Bitmap, fail func(int32, plugin.Code)) {
 
 func (f *filter) Explain(plugin.Code) plugin.Status {
 	return plugin.Reject(Name, plugin.Unresolvable, Reason)
+}
+
+// Advise implements plugin.Advisor: which taints. The distance is their number.
+func (f *filter) Advise(slot int32) plugin.Advice {
+	var names []string
+	for _, taint := range f.ledger.Taints(f.ledger.TaintSet[slot]) {
+		if Untolerated([]v1.Taint{taint}, f.tolerations) != nil {
+			names = append(names, taint.ToString())
+		}
+	}
+	return plugin.Advice{Detail: "needs a toleration of " + strings.Join(names, " and "), Distance: float64(len(names))}
 }
 
 type score struct{ table }
