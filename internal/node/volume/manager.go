@@ -132,14 +132,22 @@ func (m *Manager) path(ctx context.Context, pod *v1.Pod, vol *v1.Volume) (string
 	return m.dir(pod.UID, vol), nil
 }
 
+// Unmount unmounts what is mounted in the pod's directory: memory volumes, which lose their content, and sub-paths.
+func (m *Manager) Unmount(uid types.UID) error {
+	if err := unmountBelow(m.podDir(uid)); err != nil {
+		return fmt.Errorf("volumes of pod %s: %w", uid, err)
+	}
+	return nil
+}
+
 // TearDown unmounts what is mounted in the pod's directory and removes its volumes. A tree is never removed while something is mounted in
 // it, for that would delete what is behind the mount.
 func (m *Manager) TearDown(_ context.Context, uid types.UID) error {
 	m.forgetTokens(uid)
-	dir := m.podDir(uid)
-	if err := unmountBelow(dir); err != nil {
-		return fmt.Errorf("volumes of pod %s: %w", uid, err)
+	if err := m.Unmount(uid); err != nil {
+		return err
 	}
+	dir := m.podDir(uid)
 	return errors.Join(os.RemoveAll(filepath.Join(dir, "volumes")), os.RemoveAll(filepath.Join(dir, "volume-subpaths")))
 }
 

@@ -26,7 +26,7 @@ func (w *Worker) launch(ctx context.Context, pod *v1.Pod, a lifecycle.Action) {
 	case lifecycle.CreateSandbox:
 		w.sandbox = o
 		perform = func() error { return w.createSandbox(ctx, pod, a) }
-		apply = func(err error) { w.sandbox = nil; w.sandboxDone(err) }
+		apply = func(err error) { w.sandbox = nil; w.sandboxDone(ctx, err) }
 	case lifecycle.StartContainer:
 		w.starting = o
 		in := w.startInput(pod, a)
@@ -93,11 +93,12 @@ func (w *Worker) createSandbox(ctx context.Context, pod *v1.Pod, a lifecycle.Act
 	return nil
 }
 
-func (w *Worker) sandboxDone(err error) {
+func (w *Worker) sandboxDone(ctx context.Context, err error) {
 	if err == nil {
 		w.memory.Sandbox = lifecycle.Retry{}
 		return
 	}
+	klog.FromContext(ctx).Error(err, "Cannot make the pod's sandbox; trying again")
 	w.memory.Sandbox.Fail(w.deps.Clock.Now(), "FailedCreatePodSandBox", err.Error())
 }
 
@@ -172,7 +173,11 @@ func (w *Worker) stopContainer(ctx context.Context, pod *v1.Pod, a lifecycle.Act
 	return err
 }
 
+// event records an event. After Run there is nobody left to send it.
 func (w *Worker) event(pod *v1.Pod, container, eventType, reason, message string) {
+	if w.quiet {
+		return
+	}
 	w.deps.Recorder.Event(reference(pod, container), eventType, reason, message)
 }
 

@@ -125,16 +125,18 @@ func (w *Worker) wasInterrupted() bool {
 // Interrupt ends the pod's containers and sandbox for a shutdown of the node, after Run has returned. The API object is left alone, and a
 // mark makes the next worker run the pod again, whatever its restart policy. Pods that have ended are left as they are, with their logs.
 func (w *Worker) Interrupt(ctx context.Context) error {
-	pod := w.Pod()
-	if w.Finished() || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
-		return nil
+	pod, gone := w.desired()
+	w.quiet = true
+	if gone {
+		return w.interruptGone(ctx, pod)
 	}
 	observed, err := w.observe(ctx)
 	if err != nil {
 		return err
 	}
-	if len(observed.Sandboxes) == 0 {
-		return nil
+	w.memory.Ending = &lifecycle.Ending{}
+	if w.over(pod) || len(observed.Sandboxes) == 0 {
+		return errors.Join(w.endAll(ctx, pod, observed), w.deps.Volumes.Unmount(w.uid))
 	}
 	node := w.deps.Node()
 	if err := os.MkdirAll(w.podDir(node), 0o755); err != nil {
@@ -143,11 +145,35 @@ func (w *Worker) Interrupt(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(w.podDir(node), interruptedFile), nil, 0o644); err != nil {
 		return err
 	}
+	if err := w.endAll(ctx, pod, observed); err != nil {
+		return err
+	}
+	if err := w.removeSandboxes(ctx); err != nil {
+		return err
+	}
+	return w.deps.Volumes.Unmount(w.uid)
+}
+
+// over tells whether the pod has succeeded or failed, whether the API knows it yet or not.
+func (w *Worker) over(pod *v1.Pod) bool {
+	over := func(s *v1.PodStatus) bool { return s.Phase == v1.PodSucceeded || s.Phase == v1.PodFailed }
+	return over(&pod.Status) || w.computed != nil && over(w.computed)
+}
+
+// interruptGone takes away what is left of a pod that is no longer in the API.
+func (w *Worker) interruptGone(ctx context.Context, pod *v1.Pod) error {
+	observed, err := w.observe(ctx)
+	if err != nil {
+		return err
+	}
 	w.memory.Ending = &lifecycle.Ending{}
 	if err := w.endAll(ctx, pod, observed); err != nil {
 		return err
 	}
-	return w.removeSandboxes(ctx)
+	if err := w.deps.Volumes.TearDown(ctx, w.uid); err != nil {
+		return err
+	}
+	return w.remove(ctx, pod)
 }
 
 // endAll stops the pod's containers in the order in which a deletion would.

@@ -27,6 +27,8 @@ type Volumes interface {
 	SetUp(ctx context.Context, pod *v1.Pod) error
 	// Mounts returns the mounts of one container.
 	Mounts(ctx context.Context, pod *v1.Pod, c *v1.Container, env map[string]string) ([]*cri.Mount, error)
+	// Unmount takes the mounts away that SetUp and Mounts made, and keeps the rest.
+	Unmount(uid types.UID) error
 	// TearDown removes all that SetUp made for the pod.
 	TearDown(ctx context.Context, uid types.UID) error
 }
@@ -74,6 +76,7 @@ type Worker struct {
 	probes   map[string]*probing
 	writer   writer
 	closing  closing
+	quiet    bool // Run has returned
 
 	// For other goroutines to read.
 	phase   atomic.Value // v1.PodPhase
