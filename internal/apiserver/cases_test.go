@@ -29,7 +29,7 @@ var kindCases = []kindCase{
 		columns: "Name, Status, Roles, Age, Version, Internal-IP*, External-IP*, OS-Image*, Kernel-Version*, Container-Runtime*",
 	},
 	{
-		resource: "pods.v1", short: "po category/all", subs: "attach binding exec log portforward proxy status", generation: true,
+		resource: "pods.v1", short: "po category/all", subs: "attach binding eviction exec log portforward proxy status", generation: true,
 		object: `spec: {containers: [{name: c, image: "i:1"}]}`,
 		want: `{"spec": {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30,
 			"enableServiceLinks": true}, "status": {"phase": "Pending", "qosClass": "BestEffort"}}`,
@@ -108,5 +108,107 @@ var kindCases = []kindCase{
 		resource: "servicecidrs.v1.networking.k8s.io", subs: "status", object: `spec: {cidrs: [10.7.0.0/24]}`,
 		status:  `{conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 		columns: "Name, CIDRs, Age", row: "a | 10.7.0.0/24",
+	},
+	{
+		resource: "roles.v1.rbac.authorization.k8s.io", object: `rules: [{verbs: [get], apiGroups: [""], resources: [pods]}]`, columns: "Name, Created At", name: "a:b",
+	},
+	{
+		resource: "clusterroles.v1.rbac.authorization.k8s.io", object: `rules: [{verbs: [get], nonResourceURLs: [/x]}]`, columns: "Name, Created At",
+	},
+	{
+		resource: "rolebindings.v1.rbac.authorization.k8s.io",
+		object:   `{roleRef: {kind: Role, name: a:b}, subjects: [{kind: User, name: u}, {kind: Group, name: g}, {kind: ServiceAccount, name: s, namespace: ns}]}`,
+		want: `{"roleRef": {"apiGroup": "rbac.authorization.k8s.io"}, "subjects": [{"kind": "User", "name": "u", "apiGroup": "rbac.authorization.k8s.io"},
+			{"kind": "Group", "name": "g", "apiGroup": "rbac.authorization.k8s.io"}, {"kind": "ServiceAccount", "name": "s", "namespace": "ns"}]}`,
+		columns: "Name, Role, Age, Users*, Groups*, ServiceAccounts*", row: "a | Role/a:b | u | g | ns/s",
+	},
+	{
+		resource: "clusterrolebindings.v1.rbac.authorization.k8s.io", object: `{roleRef: {kind: ClusterRole, name: r}}`,
+		columns: "Name, Role, Age, Users*, Groups*, ServiceAccounts*", row: "a | ClusterRole/r |  |  | ",
+	},
+	{
+		resource: "endpointslices.v1.discovery.k8s.io", generation: true, object: `{addressType: IPv4, endpoints: [{addresses: [10.1.0.1]}], ports: [{port: 80}]}`,
+		want: `{"ports": [{"port": 80, "name": "", "protocol": "TCP"}]}`, columns: "Name, AddressType, Ports, Endpoints, Age", row: "a | IPv4 | 80 | 10.1.0.1",
+	},
+	{
+		resource: "poddisruptionbudgets.v1.policy", short: "pdb", subs: "status", generation: true, object: `spec: {minAvailable: 50%, selector: ` + selector + `}`,
+		status:  `{disruptionsAllowed: 2, currentHealthy: 3, desiredHealthy: 1, expectedPods: 3}`,
+		columns: "Name, Min Available, Max Unavailable, Allowed Disruptions, Age", row: "a | 50% | N/A | 2",
+	},
+	{
+		resource: "priorityclasses.v1.scheduling.k8s.io", short: "pc", generation: true, object: `value: 5`, want: `{"preemptionPolicy": "PreemptLowerPriority"}`,
+		columns: "Name, Value, Global-Default, Age, PreemptionPolicy", row: "a | 5 | false | PreemptLowerPriority",
+	},
+	{
+		resource: "workloads.v1beta1.scheduling.k8s.io", generation: true, object: `spec: {podGroupTemplates: [{name: t, schedulingPolicy: {gang: {minCount: 2}}}]}`,
+		columns: "Name, Age",
+	},
+	{
+		resource: "podgroups.v1beta1.scheduling.k8s.io", generation: true, subs: "status", object: `spec: {schedulingPolicy: {gang: {minCount: 2}}}`,
+		status: `{conditions: [{type: X, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, columns: "Name, Age",
+	},
+	{
+		resource: "storageclasses.v1.storage.k8s.io", short: "sc", object: `{provisioner: x.io/y, metadata: {annotations: {storageclass.kubernetes.io/is-default-class: "true"}}}`,
+		want:    `{"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}`,
+		columns: "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age", row: "a (default) | x.io/y | Delete | Immediate | false",
+	},
+	{
+		resource: "volumeattributesclasses.v1.storage.k8s.io", short: "vac", object: `{driverName: d.io, parameters: {a: b}}`, columns: "Name, DriverName, Age", row: "a | d.io",
+	},
+	{
+		resource: "csidrivers.v1.storage.k8s.io", object: `spec: {podInfoOnMount: true}`,
+		want: `{"spec": {"attachRequired": true, "podInfoOnMount": true, "storageCapacity": false, "fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": ["Persistent"],
+			"requiresRepublish": false, "seLinuxMount": false}}`,
+		columns: "Name, AttachRequired, PodInfoOnMount, StorageCapacity, TokenRequests, RequiresRepublish, Modes, Age", row: "a | true | true | false | <unset> | false | Persistent",
+	},
+	{
+		resource: "csinodes.v1.storage.k8s.io", object: `spec: {drivers: [{name: d.io, nodeID: id, topologyKeys: [z]}]}`, columns: "Name, Drivers, Age", row: "a | 1",
+	},
+	{
+		resource: "csistoragecapacities.v1.storage.k8s.io", object: `{storageClassName: sc, capacity: 1Gi}`, columns: "Name, StorageClassName, Capacity, Age", row: "a | sc | 1Gi",
+	},
+	{
+		resource: "volumeattachments.v1.storage.k8s.io", subs: "status", object: `spec: {attacher: d.io, nodeName: node, source: {persistentVolumeName: v}}`, status: `{attached: true}`,
+		columns: "Name, Attacher, PV, Node, Attached, Age", row: "a | d.io | v | node | true",
+	},
+	{
+		resource: "statefulsets.v1.apps", short: "sts category/all", subs: "scale status", generation: true, object: `spec: {serviceName: s, selector: ` + selector + `, template: ` + podTemplate + `,
+			volumeClaimTemplates: [{metadata: {name: v}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}`,
+		want: `{"spec": {"replicas": 1, "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+			"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"}}}`,
+		status: `{replicas: 1, readyReplicas: 1}`, columns: "Name, Ready, Age, Containers*, Images*", row: "a | 1/1 | c | i",
+	},
+	{
+		resource: "daemonsets.v1.apps", short: "ds category/all", subs: "status", generation: true, object: `spec: {selector: ` + selector + `, template: ` + podTemplate + `}`,
+		want:    `{"spec": {"revisionHistoryLimit": 10, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}}`,
+		status:  `{desiredNumberScheduled: 3, currentNumberScheduled: 2, numberReady: 1, numberMisscheduled: 0}`,
+		columns: "Name, Desired, Current, Ready, Up-to-date, Available, Node Selector, Age, Containers*, Images*, Selector*", row: "a | 3 | 2 | 1 | 0 | 0 | <none> | c | i | app=a",
+	},
+	{
+		resource: "controllerrevisions.v1.apps", object: `{data: {a: b}, revision: 3}`, columns: "Name, Controller, Revision, Age", row: "a | <none> | 3",
+	},
+	{
+		resource: "jobs.v1.batch", short: "category/all", subs: "status", generation: true, object: `spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}`,
+		want:    `{"spec": {"completions": 1, "parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false, "manualSelector": false, "podReplacementPolicy": "TerminatingOrFailed"}}`,
+		status:  `{active: 1, ready: 1}`,
+		columns: "Name, Status, Completions, Duration, Age, Containers*, Images*, Selector*",
+	},
+	{
+		resource: "cronjobs.v1.batch", short: "cj category/all", subs: "status", generation: true,
+		object: `spec: {schedule: "*/5 * * * *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}`,
+		want:   `{"spec": {"concurrencyPolicy": "Allow", "suspend": false, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}}`,
+		status: `{lastScheduleTime: null}`, columns: "Name, Schedule, Timezone, Suspend, Active, Last Schedule, Age, Containers*, Images*, Selector*",
+		row: "a | */5 * * * * | <none> | False | 0 | <none> | c | i | <none>",
+	},
+	{
+		resource: "horizontalpodautoscalers.v2.autoscaling", short: "hpa category/all", subs: "status", object: `spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1}}`,
+		want:    `{"spec": {"minReplicas": 1, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]}}`,
+		status:  `{currentReplicas: 2, desiredReplicas: 2, currentMetrics: null}`,
+		columns: "Name, Reference, Targets, MinPods, MaxPods, Replicas, Age", row: "a | Deployment/d | cpu: <unknown>/80% | 1 | 3 | 2",
+	},
+	{
+		resource: "horizontalpodautoscalers.v1.autoscaling", short: "hpa category/all", subs: "status", object: `spec: {maxReplicas: 3, targetCPUUtilizationPercentage: 50, scaleTargetRef: {kind: Deployment, name: d}}`,
+		want: `{"spec": {"minReplicas": 1, "targetCPUUtilizationPercentage": 50}}`, status: `{currentReplicas: 2, desiredReplicas: 2, currentCPUUtilizationPercentage: 40}`,
+		columns: "Name, Reference, Targets, MinPods, MaxPods, Replicas, Age", row: "a | Deployment/d | cpu: 40%/50% | 1 | 3 | 2",
 	},
 }

@@ -255,7 +255,7 @@ func (k *kindTest) checkApply() {
 		k.t.Fatalf("second apply: %v", err)
 	}
 	if first.GetResourceVersion() != second.GetResourceVersion() {
-		k.t.Errorf("the second apply of the same changed the object")
+		k.t.Errorf("the second apply of the same changed the object:\n%s\n%s", asJSON(k.t, first.Object), asJSON(k.t, second.Object))
 	}
 	var managers []string
 	for _, entry := range second.GetManagedFields() {

@@ -51,11 +51,15 @@ func (k *Kind[T]) Install(env Environment) (map[string]rest.Storage, error) {
 		storage[k.Resource+"/scale"] = &scaleStorage[T]{store: store, kind: k, version: env.Version}
 	}
 	if k.Extra != nil {
-		for name, s := range k.Extra(store) {
+		extra, err := k.Extra(env, store)
+		if err != nil {
+			return nil, fmt.Errorf("sub-resources of %s: %w", k.Resource, err)
+		}
+		for name, s := range extra {
 			storage[k.Resource+"/"+name] = s
 		}
 	}
-	k.installed = storage
+	k.installed, k.registry = storage, store
 	return storage, nil
 }
 

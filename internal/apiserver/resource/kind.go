@@ -96,7 +96,7 @@ type Kind[T Object] struct {
 	// Wrap puts other behaviour around the resource's storage.
 	Wrap func(*Storage) rest.Storage
 	// Extra adds sub-resources by their name, for example "binding".
-	Extra func(store *genericregistry.Store) map[string]rest.Storage
+	Extra func(env Environment, store *genericregistry.Store) (map[string]rest.Storage, error)
 
 	// Versions are further versions of the API, beside the one whose group the kind stands in first, under which the same storage is served. The names of their
 	// fields at the top are the same.
@@ -104,6 +104,7 @@ type Kind[T Object] struct {
 
 	// installed is what Install made: a kind that stands in several groups has one storage.
 	installed map[string]rest.Storage
+	registry  *genericregistry.Store
 }
 
 // Description is a Kind with its type forgotten, so that kinds of all types stand in one list.
@@ -131,6 +132,15 @@ type Group struct {
 	// Hub are the Go types that stand for kinds of this version inside the server where that is not the version's own type: those of another version, with
 	// which it shares its storage. AddToScheme then registers the conversions.
 	Hub map[string]runtime.Object
+}
+
+// Store makes the registry of the kind, or returns the one that is there: so one kind uses another, which may be of another group.
+func (k *Kind[T]) Store(env Environment, version schema.GroupVersion) (*genericregistry.Store, error) {
+	env.Version = version
+	if _, err := k.Install(env); err != nil {
+		return nil, err
+	}
+	return k.registry, nil
 }
 
 // Name implements Description.

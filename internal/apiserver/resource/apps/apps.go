@@ -19,7 +19,7 @@ func Group() resource.Group {
 	return resource.Group{
 		GroupVersion: appsv1.SchemeGroupVersion,
 		AddToScheme:  appsv1.AddToScheme,
-		Kinds:        []resource.Description{deployment(), replicaSet()},
+		Kinds:        []resource.Description{controllerRevision(), daemonSet(), deployment(), replicaSet(), statefulSet()},
 	}
 }
 

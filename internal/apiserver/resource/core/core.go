@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
@@ -22,6 +23,8 @@ type Options struct {
 	ServiceCIDR netip.Prefix
 	NodePorts   allocate.PortRange
 	IPAddresses *resource.Kind[*networkingv1.IPAddress]
+	// Budgets is the kind by which evictions are allowed.
+	Budgets *resource.Kind[*policyv1.PodDisruptionBudget]
 }
 
 // Group returns the core group.
@@ -38,7 +41,7 @@ func Group(options Options) resource.Group {
 			node(),
 			persistentVolumeClaim(),
 			persistentVolume(),
-			pod(options.Nodes),
+			pod(options),
 			podTemplate(),
 			replicationController(),
 			resourceQuota(),

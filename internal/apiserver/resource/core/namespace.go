@@ -71,8 +71,8 @@ func namespace() *resource.Kind[*corev1.Namespace] {
 			resource.Age[*corev1.Namespace](),
 		},
 		Wrap: func(s *resource.Storage) rest.Storage { return &namespaceStorage{s} },
-		Extra: func(store *genericregistry.Store) map[string]rest.Storage {
-			return map[string]rest.Storage{"finalize": &finalizeStorage{store}}
+		Extra: func(_ resource.Environment, store *genericregistry.Store) (map[string]rest.Storage, error) {
+			return map[string]rest.Storage{"finalize": &finalizeStorage{store}}, nil
 		},
 	}
 }

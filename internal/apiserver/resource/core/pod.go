@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,7 +17,7 @@ import (
 	"github.com/bayplan/bayplan/internal/qos"
 )
 
-func pod(nodes relay.Nodes) *resource.Kind[*corev1.Pod] {
+func pod(options Options) *resource.Kind[*corev1.Pod] {
 	return &resource.Kind[*corev1.Pod]{
 		Resource:   "pods",
 		ShortNames: []string{"po"},
@@ -56,10 +57,12 @@ func pod(nodes relay.Nodes) *resource.Kind[*corev1.Pod] {
 			"status.nominatedNodeName": func(p *corev1.Pod) string { return p.Status.NominatedNodeName },
 		},
 		Columns: podColumns(),
-		Extra: func(store *genericregistry.Store) map[string]rest.Storage {
-			extra := relay.PodStorage(store, nodes)
+		Extra: func(env resource.Environment, store *genericregistry.Store) (map[string]rest.Storage, error) {
+			budgets, err := options.Budgets.Store(env, policyv1.SchemeGroupVersion)
+			extra := relay.PodStorage(store, options.Nodes)
 			extra["binding"] = &bindingStorage{store}
-			return extra
+			extra["eviction"] = &evictionStorage{pods: store, budgets: budgets}
+			return extra, err
 		},
 	}
 }

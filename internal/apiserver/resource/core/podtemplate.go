@@ -22,7 +22,7 @@ func podTemplate() *resource.Kind[*corev1.PodTemplate] {
 		NewList:    func() runtime.Object { return &corev1.PodTemplateList{} },
 		Default:    func(t *corev1.PodTemplate) { podspec.Default(&t.Template.Spec) },
 		Validate: func(t *corev1.PodTemplate) field.ErrorList {
-			return podspec.ValidateTemplate(&t.Template, &metav1.LabelSelector{}, field.NewPath("template"))
+			return podspec.ValidateTemplate(&t.Template, nil, field.NewPath("template"))
 		},
 		Columns: append(columns, resource.Column[*corev1.PodTemplate]{Name: "Pod Labels", Description: "Labels of the pods.", Value: func(t *corev1.PodTemplate) any {
 			return metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: t.Template.Labels})

@@ -248,10 +248,9 @@ func invalidService(s *corev1.Service, errs field.ErrorList) error {
 
 // addresses finds the registry of IPAddress, which is in another group.
 func (o Options) addresses(env resource.Environment) (*allocate.Addresses, error) {
-	storage, err := o.IPAddresses.Install(resource.Environment{Scheme: env.Scheme, Version: networkingv1.SchemeGroupVersion, Options: env.Options})
+	store, err := o.IPAddresses.Store(env, networkingv1.SchemeGroupVersion)
 	if err != nil {
 		return nil, err
 	}
-	store := storage[o.IPAddresses.Resource].(*resource.Storage)
 	return &allocate.Addresses{Store: store, Ranges: func(context.Context) ([]netip.Prefix, error) { return []netip.Prefix{o.ServiceCIDR}, nil }}, nil
 }

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateTemplate checks a pod template; selector is the selector of its owner, which must match it.
+// ValidateTemplate checks a pod template; selector is the selector of its owner, which must match it, or nil where there is none yet.
 func ValidateTemplate(template *corev1.PodTemplateSpec, selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	errs := metavalidation.ValidateLabels(template.Labels, path.Child("metadata", "labels"))
 	errs = append(errs, validation.ValidateAnnotations(template.Annotations, path.Child("metadata", "annotations"))...)
-	if s, err := metav1.LabelSelectorAsSelector(selector); err == nil && !s.Empty() && !s.Matches(labels.Set(template.Labels)) {
+	if s, err := metav1.LabelSelectorAsSelector(selector); selector != nil && err == nil && !s.Empty() && !s.Matches(labels.Set(template.Labels)) {
 		errs = append(errs, field.Invalid(path.Child("metadata", "labels"), template.Labels, "`selector` does not match template `labels`"))
 	}
 	return append(errs, Validate(&template.Spec, path.Child("spec"))...)
