@@ -205,3 +205,18 @@ func respondError(req *http.Request, err error) *http.Response {
 }
 
 func (a *API) versionString() string { return strconv.FormatInt(a.version, 10) }
+
+// Objects lists what is stored of a resource. It is for Observe, which runs while nothing else can change anything; the objects must
+// not be changed.
+func (a *API) Objects(plural string) []*object {
+	var out []*object
+	for gvr, t := range a.tables {
+		if gvr.Resource == plural {
+			out = append(out, t.list("")...)
+		}
+	}
+	return out
+}
+
+// FromOutside tells whether the request comes from the environment itself and not from a controller.
+func (r Request) FromOutside() bool { return r.Agent == outside }

@@ -3,6 +3,7 @@ package controllertest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -219,4 +220,24 @@ func Bubble(t *testing.T, f func(t *testing.T, e *Env), constructors ...Construc
 		e.Settle()
 		f(t, e)
 	})
+}
+
+// Kubelet turns the player of scheduler and nodes on or off: see Settle.
+func (e *Env) Kubelet(on bool) { e.kubelet = on }
+
+// Command carries out one command of the scripts and returns what it printed and what happened.
+func (e *Env) Command(text, input string) string { return e.command(text, input) }
+
+// Fingerprint is the state of the given resources: names without what chance gave them, and status without times.
+func (e *Env) Fingerprint(paths map[string][]string) string {
+	var out strings.Builder
+	for _, resource := range slices.Sorted(maps.Keys(paths)) {
+		fmt.Fprintf(&out, "%s\n", resource)
+		text, err := e.getObjects(append([]string{resource, "all"}, paths[resource]...))
+		if err != nil {
+			return err.Error()
+		}
+		out.WriteString(text)
+	}
+	return out.String()
 }

@@ -34,10 +34,18 @@ func (r *rollout) setCondition(kind appsv1.DeploymentConditionType, status corev
 			since = current.LastTransitionTime
 		}
 	}
-	r.removeCondition(kind)
-	r.d.Status.Conditions = append(r.d.Status.Conditions, appsv1.DeploymentCondition{
+	r.putCondition(appsv1.DeploymentCondition{
 		Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: since,
 	})
+}
+
+// putCondition replaces a condition where it stands, or adds it.
+func (r *rollout) putCondition(condition appsv1.DeploymentCondition) {
+	if current := r.condition(condition.Type); current != nil {
+		*current = condition
+		return
+	}
+	r.d.Status.Conditions = append(r.d.Status.Conditions, condition)
 }
 
 func (r *rollout) removeCondition(kind appsv1.DeploymentConditionType) {

@@ -99,9 +99,28 @@ func sumWanted(sets []*appsv1.ReplicaSet) (n int32) {
 	return n
 }
 
-// available is how many available pods the set will have when its size is what its spec says. Its status may still count pods that are to go;
-// those that are not available go first.
-func available(rs *appsv1.ReplicaSet) int32 { return min(rs.Status.AvailableReplicas, wanted(rs)) }
+// observed tells whether the status of the set is about its present size. If not, nobody can tell how many pods it has.
+func observed(rs *appsv1.ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
+
+// available is how many available pods the set surely has and keeps. Its status may still count pods that are to go; those that are
+// not available go first.
+func available(rs *appsv1.ReplicaSet) int32 {
+	if !observed(rs) {
+		return 0
+	}
+	return min(rs.Status.AvailableReplicas, wanted(rs))
+}
+
+// occupied is how many pods the set has or will have, those included that are still to be removed; false if that is not known.
+func occupied(sets []*appsv1.ReplicaSet) (n int32, known bool) {
+	for _, rs := range sets {
+		if !observed(rs) {
+			return 0, false
+		}
+		n += max(wanted(rs), rs.Status.Replicas)
+	}
+	return n, true
+}
 
 // scale sets the size of a ReplicaSet and the annotations that tell from which Deployment size it comes. It replaces the set in the
 // rollout's picture and tells whether the size changed.

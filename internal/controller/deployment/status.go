@@ -101,8 +101,7 @@ func (r *rollout) touchProgress(message string) {
 	if current := r.condition(appsv1.DeploymentProgressing); current != nil && current.Status == corev1.ConditionTrue {
 		since = current.LastTransitionTime
 	}
-	r.removeCondition(appsv1.DeploymentProgressing)
-	r.d.Status.Conditions = append(r.d.Status.Conditions, appsv1.DeploymentCondition{
+	r.putCondition(appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", Message: message,
 		LastUpdateTime: now, LastTransitionTime: since,
 	})

@@ -31,10 +31,17 @@ func (r *rollout) growNew(ctx context.Context) (bool, error) {
 	return r.scale(ctx, r.newSet, r.room(size))
 }
 
-// room is the size that the new ReplicaSet, now of the given size, can have with respect to the pods of all ReplicaSets.
+// room is the size that the new ReplicaSet, now of the given size, can have with respect to the pods of all ReplicaSets. Pods that an old
+// ReplicaSet is still to remove count: maxSurge holds for the pods that are there, not for those that are wanted.
 func (r *rollout) room(size int32) int32 {
-	total := sumWanted(r.old) + size
-	free := max(0, r.replicas+r.maxSurge-total)
+	others, known := occupied(r.old)
+	if !known {
+		return size
+	}
+	if r.newSet != nil && observed(r.newSet) {
+		others += max(0, r.newSet.Status.Replicas-size)
+	}
+	free := max(0, r.replicas+r.maxSurge-others-size)
 	return size + min(free, max(0, r.replicas-size))
 }
 
@@ -78,7 +85,7 @@ func (r *rollout) shrinkOld(ctx context.Context) (bool, error) {
 func (r *rollout) dropUnavailable(ctx context.Context, budget int32) (moved bool, err error) {
 	for _, rs := range active(r.old) {
 		count := min(budget, wanted(rs)-available(rs))
-		if count <= 0 {
+		if count <= 0 || !observed(rs) {
 			continue
 		}
 		scaled, err := r.scale(ctx, rs, wanted(rs)-count)

@@ -24,16 +24,18 @@ func (c *Controller) sync(ctx context.Context, key string) error {
 	} else if err != nil {
 		return err
 	}
-	settled, left := c.expectations.Satisfied(key)
-	if !settled {
+	if settled, left := c.expectations.Satisfied(key); !settled {
+		// Neither acting nor reporting makes sense before our own writes show: the status must never claim fewer pods than there
+		// are, as Deployments count on it. The pods' events come long before the time is over.
 		c.AddAfter(key, left)
+		return nil
 	}
 	pods, err := c.claim(ctx, set)
 	if err != nil {
 		return err
 	}
 	var failure error
-	if settled && set.Object.GetDeletionTimestamp() == nil {
+	if set.Object.GetDeletionTimestamp() == nil {
 		failure = c.scale(ctx, key, set, controller.ActivePods(pods))
 	}
 	if err := c.report(ctx, key, set, pods, failure); err != nil {
