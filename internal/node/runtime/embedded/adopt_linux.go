@@ -190,7 +190,7 @@ func (r *Runtime) clearOrphans() error {
 	}
 	for _, c := range r.containers {
 		if c.state.Phase != protocol.Running {
-			if err := image.Unmount(r.rootfs(c)); err != nil {
+			if err := r.unmount(c); err != nil {
 				return err
 			}
 		}

@@ -173,7 +173,7 @@ func (r *Runtime) startContainer(ctx context.Context, s *sandbox, c *container) 
 
 // startFailed makes it known and durable that the container is over before it ran.
 func (r *Runtime) startFailed(c *container, cause error) error {
-	unmounted := image.Unmount(r.rootfs(c))
+	unmounted := r.unmount(c)
 	r.mu.Lock()
 	c.record.StartError, c.record.FailedAt = cause.Error(), r.config.Clock.Now().UTC()
 	record := c.record
@@ -335,14 +335,11 @@ func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 
 // clearContainer removes the container's files. Its log is the agent's.
 func (r *Runtime) clearContainer(c *container) error {
-	if err := image.Unmount(r.rootfs(c)); err != nil {
-		return err
-	}
-	if err := os.Remove(r.rootfs(c)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := r.unmount(c); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(r.containerDir(c.record.ID)); err != nil {
 		return err
 	}
-	return r.config.Images.Release(c.record.ID)
+	return r.releaseLayers(c)
 }

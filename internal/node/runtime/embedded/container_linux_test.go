@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -102,6 +103,73 @@ func TestMounts(t *testing.T) {
 	id := f.create(pod, config)
 	if _, err := f.r.StartContainer(t.Context(), &cri.StartContainerRequest{ContainerId: id}); err == nil || !strings.Contains(err.Error(), "mount /data: lstat") {
 		t.Errorf("a missing host path: %v", err)
+	}
+}
+
+func TestMountPropagation(t *testing.T) {
+	f := newFixture(t)
+	shared := t.TempDir()
+	if err := unix.Mount("tmpfs", shared, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(shared, unix.MNT_DETACH) })
+	if err := unix.Mount("", shared, "", unix.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"from-container", "from-host"} {
+		if err := os.Mkdir(filepath.Join(shared, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod := f.pod()
+	config := security("both", func(c *cri.LinuxContainerSecurityContext) { c.Privileged = true },
+		"mount", "/data/from-container", "write", "/data/from-container/file", "x", "say", "mounted", "await", "/data/from-host/file", "say", "seen")
+	config.Mounts = []*cri.Mount{{ContainerPath: "/data", HostPath: shared, Propagation: cri.MountPropagation_PROPAGATION_BIDIRECTIONAL}}
+	both := f.run(pod, config)
+	config = containerConfig("slave", "say", "up", "await", "/data/from-host/file", "say", "seen")
+	config.Mounts = []*cri.Mount{{ContainerPath: "/data", HostPath: shared, Propagation: cri.MountPropagation_PROPAGATION_HOST_TO_CONTAINER}}
+	slave := f.run(pod, config)
+	f.awaitLine(both, "mounted")
+	f.awaitLine(slave, "up")
+	if _, err := os.Stat(filepath.Join(shared, "from-container/file")); err != nil {
+		t.Errorf("what the container mounted is not seen outside: %v", err)
+	}
+	host := filepath.Join(shared, "from-host")
+	if err := unix.Mount("tmpfs", host, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(host, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{both, slave} {
+		if got := f.wait(id); got.ExitCode != 0 {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
+func TestImageVolumes(t *testing.T) {
+	f := newFixture(t)
+	pod := f.pod()
+	config := containerConfig("main", "cat", "/image/etc/group", "write", "/image/new", "x", "cat", "/sub/passwd")
+	config.Mounts = []*cri.Mount{
+		{ContainerPath: "/image", Image: &cri.ImageSpec{Image: "worker:1"}, Readonly: true},
+		{ContainerPath: "/sub", Image: &cri.ImageSpec{Image: "worker:1"}, ImageSubPath: "etc", Readonly: true},
+	}
+	got := f.output(pod, config)
+	if !strings.Contains(got, "staff:x:50:alice") || !strings.Contains(got, "open /image/new: read-only file system") || !strings.Contains(got, "alice:x:1001") {
+		t.Errorf("got %q", got)
+	}
+	for name, mount := range map[string]*cri.Mount{
+		"leads-out": {ContainerPath: "/sub", Image: &cri.ImageSpec{Image: "worker:1"}, ImageSubPath: "../../..", Readonly: true},
+		"no-image":  {ContainerPath: "/sub", Image: &cri.ImageSpec{Image: "none:1"}, Readonly: true},
+	} {
+		config := containerConfig(name)
+		config.Mounts = []*cri.Mount{mount}
+		id := f.create(pod, config)
+		if _, err := f.r.StartContainer(t.Context(), &cri.StartContainerRequest{ContainerId: id}); err == nil {
+			t.Errorf("%s was started", name)
+		}
 	}
 }
 

@@ -19,7 +19,11 @@ func (r *Runtime) mounts(s *sandbox, c *container) ([]specs.Mount, string, error
 	privileged := c.config.GetLinux().GetSecurityContext().GetPrivileged()
 	list := append(systemMounts(privileged), r.podFiles(s)...)
 	propagation := ""
-	for _, given := range c.config.Mounts {
+	for i, given := range c.config.Mounts {
+		given, err := r.imageVolume(c, i, given)
+		if err != nil {
+			return nil, "", err
+		}
 		mount, err := bindMount(given)
 		if err != nil {
 			return nil, "", err
@@ -144,9 +148,6 @@ var propagations = map[cri.MountPropagation]string{
 }
 
 func bindMount(given *cri.Mount) (specs.Mount, error) {
-	if given.GetImage().GetImage() != "" {
-		return specs.Mount{}, fmt.Errorf("mount %s: image volumes are not supported by this runtime", given.ContainerPath)
-	}
 	if len(given.UidMappings)+len(given.GidMappings) > 0 {
 		return specs.Mount{}, fmt.Errorf("mount %s: id-mapped mounts are not supported by this runtime", given.ContainerPath)
 	}

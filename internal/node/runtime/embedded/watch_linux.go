@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/bayplan/bayplan/internal/node/runtime/image"
 	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
@@ -105,7 +104,7 @@ func (r *Runtime) observe(s *sandbox, state *protocol.ContainerState) {
 	if !over {
 		return
 	}
-	if err := image.Unmount(r.rootfs(c)); err != nil {
+	if err := r.unmount(c); err != nil {
 		klog.FromContext(r.ctx).Error(err, "Could not unmount a container's root file system", "sandbox", s.record.ID, "container", state.ID)
 	}
 	close(c.exited)

@@ -35,6 +35,31 @@ func (s *Store) Mount(image *Image, dir, target string) error {
 	return nil
 }
 
+// MountReadOnly shows an image's files at target, which is made if need be, for those who want its content and not to run it. The caller holds a Lease.
+func (s *Store) MountReadOnly(image *Image, target string) error {
+	if err := os.MkdirAll(target, 0o711); err != nil {
+		return fmt.Errorf("image volume: %w", err)
+	}
+	lower := make([]string, 0, len(image.Layers)+1)
+	for i := len(image.Layers) - 1; i >= 0; i-- {
+		lower = append(lower, s.layerFS(image.Layers[i]))
+	}
+	empty := filepath.Join(s.root, "empty") // an overlay wants two layers at least
+	if err := os.MkdirAll(empty, 0o755); err != nil {
+		return fmt.Errorf("image volume: %w", err)
+	}
+	if len(lower) == 1 {
+		lower = append(lower, empty)
+	}
+	if len(lower) == 0 {
+		return bindEmpty(empty, target)
+	}
+	if err := mountOverlay(lower, "", "", target); err != nil {
+		return fmt.Errorf("image volume of image %s at %s: %w", image.ID, target, err)
+	}
+	return nil
+}
+
 // bindEmpty is the root file system of an image without layers.
 func bindEmpty(upper, target string) error {
 	if err := unix.Mount(upper, target, "", unix.MS_BIND, ""); err != nil {
@@ -44,7 +69,7 @@ func bindEmpty(upper, target string) error {
 }
 
 // mountOverlay names each lower directory on its own (Linux 6.5 and later), because the options of the old call must fit into one page, which
-// is too little for the paths of some thirty layers. Older kernels get the old call.
+// is too little for the paths of some thirty layers. Older kernels get the old call. Without an upper directory the mount is read-only.
 func mountOverlay(lower []string, upper, work, target string) error {
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -56,7 +81,11 @@ func mountOverlay(lower []string, upper, work, target string) error {
 			return mountOverlayOld(lower, upper, work, target)
 		}
 	}
-	for _, option := range [][2]string{{"upperdir", upper}, {"workdir", work}, {"source", "overlay"}} {
+	options := [][2]string{{"source", "overlay"}}
+	if upper != "" {
+		options = append(options, [2]string{"upperdir", upper}, [2]string{"workdir", work})
+	}
+	for _, option := range options {
 		if err := unix.FsconfigSetString(fs, option[0], option[1]); err != nil {
 			return fmt.Errorf("overlay option %s=%s: %w", option[0], option[1], err)
 		}
@@ -73,7 +102,10 @@ func mountOverlay(lower []string, upper, work, target string) error {
 }
 
 func mountOverlayOld(lower []string, upper, work, target string) error {
-	options := "lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + upper + ",workdir=" + work
+	options := "lowerdir=" + strings.Join(lower, ":")
+	if upper != "" {
+		options += ",upperdir=" + upper + ",workdir=" + work
+	}
 	if len(options) >= os.Getpagesize() {
 		return fmt.Errorf("the paths of %d layers are too long for this kernel (Linux 6.5 takes them): use a shorter data directory", len(lower))
 	}

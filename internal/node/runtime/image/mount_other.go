@@ -7,3 +7,6 @@ func (s *Store) Mount(*Image, string, string) error { return errLinux }
 
 // Unmount needs Linux.
 func Unmount(string) error { return errLinux }
+
+// MountReadOnly needs Linux.
+func (s *Store) MountReadOnly(*Image, string) error { return errLinux }

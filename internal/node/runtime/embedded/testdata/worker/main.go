@@ -135,6 +135,14 @@ func step(args []string) []string {
 			fmt.Println("line", i)
 			time.Sleep(d)
 		}
+	case "mount": // a tmpfs
+		check(unix.Mount("tmpfs", arg(), "tmpfs", 0, ""))
+	case "await": // until a file is there
+		for path := arg(); ; time.Sleep(5 * time.Millisecond) {
+			if _, err := os.Stat(path); err == nil {
+				break
+			}
+		}
 	case "tty":
 		_, err := os.Stat("/dev/console")
 		fmt.Println("console:", err == nil)
