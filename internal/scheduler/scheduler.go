@@ -19,10 +19,9 @@ import (
 	"time"
 
 	"github.com/bayplan/bayplan/internal/scheduler/bind"
+	"github.com/bayplan/bayplan/internal/scheduler/config"
 	"github.com/bayplan/bayplan/internal/scheduler/core"
 	"github.com/bayplan/bayplan/internal/scheduler/cycle"
-	"github.com/bayplan/bayplan/internal/scheduler/plugins"
-	"github.com/bayplan/bayplan/internal/scheduler/queue"
 	"github.com/bayplan/bayplan/internal/scheduler/source"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,9 +37,6 @@ import (
 // DefaultName is the scheduler name of pods that name none.
 const DefaultName = v1.DefaultSchedulerName
 
-// defaultWorkers is how many pods are bound at the same time.
-const defaultWorkers = 16
-
 // Config is what a Scheduler is made from. Client and Informers must be set.
 type Config struct {
 	Client    kubernetes.Interface
@@ -49,11 +45,13 @@ type Config struct {
 	Clock clock.WithTicker
 	// Seed starts the generator that breaks ties between nodes.
 	Seed uint64
-	// SchedulerName is DefaultName if empty.
+	// Configuration holds the profiles; nil stands for the default one.
+	Configuration *config.Config
+	// SchedulerName renames the default profile, if Configuration is nil.
 	SchedulerName string
 	// Recorder writes events; if nil, events go to the API server.
 	Recorder events.EventRecorder
-	// Workers bounds how many pods are bound at the same time, 16 if zero.
+	// Workers bounds how many pods are bound at the same time; if zero, Configuration.Parallelism does.
 	Workers int
 }
 
@@ -69,33 +67,45 @@ type Scheduler struct {
 }
 
 // New returns a scheduler that has registered with the informers. Run starts them.
-func New(config Config) (*Scheduler, error) {
-	if config.Client == nil || config.Informers == nil {
+func New(c Config) (*Scheduler, error) {
+	if c.Client == nil || c.Informers == nil {
 		return nil, errors.New("scheduler: Config.Client and Config.Informers must be set")
 	}
-	if config.Clock == nil {
-		config.Clock = clock.RealClock{}
+	c.complete()
+	s := &Scheduler{config: c, events: source.NewMailbox[source.Event](), pool: bind.NewPool(c.Workers)}
+	s.client = &bind.Client{Client: c.Client, Recorders: map[string]events.EventRecorder{}, Clock: c.Clock}
+	if c.Recorder == nil {
+		s.ownSink = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.Client.EventsV1()})
 	}
-	if config.SchedulerName == "" {
-		config.SchedulerName = DefaultName
+	for _, p := range c.Configuration.Profiles {
+		recorder := c.Recorder
+		if recorder == nil {
+			recorder = s.ownSink.NewRecorder(scheme.Scheme, p.SchedulerName)
+		}
+		s.client.Recorders[p.SchedulerName] = recorder
 	}
-	if config.Workers == 0 {
-		config.Workers = defaultWorkers
-	}
-	s := &Scheduler{config: config, events: source.NewMailbox[source.Event](), pool: bind.NewPool(config.Workers)}
-	if config.Recorder == nil {
-		s.ownSink = events.NewBroadcaster(&events.EventSinkImpl{Interface: config.Client.EventsV1()})
-		config.Recorder = s.ownSink.NewRecorder(scheme.Scheme, config.SchedulerName)
-	}
-	s.client = &bind.Client{Client: config.Client, Recorder: config.Recorder, Clock: config.Clock}
 	s.core = core.New(core.Config{
-		Profiles: []core.Profile{{SchedulerName: config.SchedulerName, Plugins: plugins.Default()}},
-		Cycle:    cycle.Options{Seed: config.Seed},
-		Queue:    queue.Options{},
+		Profiles: c.Configuration.Profiles, Cycle: cycle.Options{Seed: c.Seed}, Queue: c.Configuration.Queue,
 	})
 	var err error
-	s.source, err = source.New(config.Informers, s.events)
+	s.source, err = source.New(c.Informers, s.events)
 	return s, err
+}
+
+// complete fills in what was left out.
+func (c *Config) complete() {
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Configuration == nil {
+		c.Configuration = config.Default()
+		if c.SchedulerName != "" {
+			c.Configuration.Profiles[0].SchedulerName = c.SchedulerName
+		}
+	}
+	if c.Workers == 0 {
+		c.Workers = c.Configuration.Parallelism
+	}
 }
 
 // Run schedules until the context ends. It returns when nothing that it started runs any more, with nil if it ended

@@ -17,9 +17,10 @@ import (
 
 // Client writes the scheduler's decisions to the API server.
 type Client struct {
-	Client   kubernetes.Interface
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
+	Client kubernetes.Interface
+	// Recorders are those of the scheduler names.
+	Recorders map[string]events.EventRecorder
+	Clock     clock.PassiveClock
 }
 
 // Bind binds a pod to a node and records the event.
@@ -32,7 +33,7 @@ func (c *Client) Bind(ctx context.Context, pod *v1.Pod, node string) error {
 		return fmt.Errorf("binding pod %s/%s to node %s: %w", pod.Namespace, pod.Name, node, err)
 	}
 	klog.FromContext(ctx).V(2).Info("Bound pod", "pod", klog.KObj(pod), "node", node)
-	c.Recorder.Eventf(pod, nil, v1.EventTypeNormal, "Scheduled", "Binding", "Successfully assigned %s/%s to %s",
+	c.Recorders[pod.Spec.SchedulerName].Eventf(pod, nil, v1.EventTypeNormal, "Scheduled", "Binding", "Successfully assigned %s/%s to %s",
 		pod.Namespace, pod.Name, node)
 	return nil
 }
@@ -48,7 +49,7 @@ type Report struct {
 
 // Fail records on a pod that it could not be scheduled: an event each time, the condition if it is not there yet.
 func (c *Client) Fail(ctx context.Context, pod *v1.Pod, report Report) error {
-	c.Recorder.Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", report.Message)
+	c.Recorders[pod.Spec.SchedulerName].Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", report.Message)
 	patch, changes := conditionPatch(pod, report, metav1.NewTime(c.Clock.Now()))
 	if !changes {
 		return nil
@@ -76,7 +77,7 @@ func (c *Client) Evict(ctx context.Context, victim *v1.Pod, preemptor *v1.Pod, n
 	if err != nil {
 		return fmt.Errorf("preempting pod %s/%s on node %s: %w", victim.Namespace, victim.Name, node, err)
 	}
-	c.Recorder.Eventf(victim, preemptor, v1.EventTypeNormal, "Preempted", "Preempting", "Preempted by pod %v on node %v",
+	c.Recorders[preemptor.Spec.SchedulerName].Eventf(victim, preemptor, v1.EventTypeNormal, "Preempted", "Preempting", "Preempted by pod %v on node %v",
 		preemptor.UID, node)
 	return nil
 }

@@ -97,6 +97,12 @@ func (t *NodeTerm) names() []string {
 	return agreed
 }
 
+// CompileNodeAffinity compiles node affinity that does not come from a pod.
+func CompileNodeAffinity(affinity *v1.NodeAffinity) (*NodeSelector, []PreferredNode) {
+	spec := &v1.PodSpec{Affinity: &v1.Affinity{NodeAffinity: affinity}}
+	return nodeSelector(spec), preferredNodes(spec)
+}
+
 // nodeSelector compiles what a pod requires of its node; nil if it requires nothing.
 func nodeSelector(spec *v1.PodSpec) *NodeSelector {
 	var required *v1.NodeSelector

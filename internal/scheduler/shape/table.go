@@ -81,7 +81,7 @@ func (t *Table) build(pod *v1.Pod, nodeName string) *Shape {
 		Node:        nodeSelector(&pod.Spec), Preferred: preferredNodes(&pod.Spec),
 		Ports: ports(pod), Images: images(pod),
 		Containers: len(pod.Spec.Containers) + len(pod.Spec.InitContainers),
-		Spread:     t.spread(pod), Owner: ownerOf(pod),
+		Spread:     CompileSpread(pod.Spec.TopologySpreadConstraints, pod.Labels), Owner: ownerOf(pod),
 	}
 	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		s.Affinity = t.terms(pod, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)

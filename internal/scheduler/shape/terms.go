@@ -64,13 +64,14 @@ type SpreadConstraint struct {
 	HonorAffinity, HonorTaints bool
 }
 
-func (t *Table) spread(pod *v1.Pod) []SpreadConstraint {
+// CompileSpread compiles topology spread constraints of pods with the given labels.
+func CompileSpread(list []v1.TopologySpreadConstraint, own map[string]string) []SpreadConstraint {
 	var out []SpreadConstraint
-	for i := range pod.Spec.TopologySpreadConstraints {
-		c := &pod.Spec.TopologySpreadConstraints[i]
+	for i := range list {
+		c := &list[i]
 		constraint := SpreadConstraint{
 			MaxSkew: c.MaxSkew, TopologyKey: c.TopologyKey, Hard: c.WhenUnsatisfiable == v1.DoNotSchedule,
-			Selector: withKeys(selector(c.LabelSelector), c.MatchLabelKeys, pod.Labels), MinDomains: 1, HonorAffinity: true,
+			Selector: withKeys(selector(c.LabelSelector), c.MatchLabelKeys, own), MinDomains: 1, HonorAffinity: true,
 		}
 		if c.MinDomains != nil {
 			constraint.MinDomains = *c.MinDomains
