@@ -136,5 +136,7 @@ func (n *nodes) refers(ctx context.Context, node, namespace, resource, name stri
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(current.Items, func(pod corev1.Pod) bool { return references(&pod, resource, name) })
+	return slices.ContainsFunc(current.Items, func(pod corev1.Pod) bool {
+		return pod.Spec.NodeName == node && references(&pod, resource, name)
+	})
 }
