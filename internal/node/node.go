@@ -62,7 +62,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	src := &sources{client: cfg.Client}
 	n.deps = &worker.Deps{
 		Client: cfg.Client, Runtime: cfg.Runtime, RuntimeName: version.RuntimeName, Recorder: recorder, Clock: cfg.Clock, Node: view, Sources: src,
-		Images:  image.NewPuller(cfg.Runtime, cfg.Clock, cfg.ParallelPulls),
+		Images:  image.NewPuller(cfg.Runtime, cfg.Clock, cfg.ParallelPulls, n.touch),
 		Volumes: volume.New(cfg.Client, src, view, cfg.Clock),
 		Probes:  &probe.Prober{Runtime: cfg.Runtime, Dial: cfg.Dial, Clock: cfg.Clock},
 	}

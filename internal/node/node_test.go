@@ -371,3 +371,49 @@ spec:
 		}
 	})
 }
+
+func TestConfigMapVolumeFollowsItsObject(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		object := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"colour": "blue"}}
+		if _, err := c.api.CoreV1().ConfigMaps("default").Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.start()
+		c.create(`
+metadata: {name: p, labels: {tier: one}}
+spec:
+  containers: [{name: app, image: "app:1", volumeMounts: [{name: v, mountPath: /v}]}]
+  volumes:
+  - name: v
+    projected:
+      sources:
+      - {configMap: {name: settings}}
+      - {downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
+`)
+		dir := c.cri.Config("p", "app").Mounts[0].HostPath
+		expect := func(file, want string) {
+			t.Helper()
+			if got, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(got) != want {
+				t.Errorf("%s: %q, %v; want %q", file, got, err, want)
+			}
+		}
+		expect("colour", "blue")
+		expect("labels", `tier="one"`)
+		object.Data["colour"] = "red"
+		if _, err := c.api.CoreV1().ConfigMaps("default").Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.after(refreshed)
+		expect("colour", "red")
+		pod := c.pod("p")
+		pod.Labels["tier"] = "two"
+		if _, err := c.api.CoreV1().Pods("default").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+		expect("labels", `tier="two"`)
+	})
+}
+
+// refreshed is after which volumes show what their objects say.
+const refreshed = 31 * time.Second

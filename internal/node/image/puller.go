@@ -39,11 +39,12 @@ type Puller struct {
 	clock  clock.PassiveClock
 	slots  chan struct{}
 	group  singleflight.Group
+	pulled func()
 }
 
-// NewPuller makes a puller that runs at most parallel pulls at once.
-func NewPuller(images cri.ImageServiceServer, c clock.PassiveClock, parallel int) *Puller {
-	return &Puller{images: images, clock: c, slots: make(chan struct{}, parallel)}
+// NewPuller makes a puller that runs at most parallel pulls at once, and calls pulled after each that worked.
+func NewPuller(images cri.ImageServiceServer, c clock.PassiveClock, parallel int, pulled func()) *Puller {
+	return &Puller{images: images, clock: c, slots: make(chan struct{}, parallel), pulled: pulled}
 }
 
 // Ensure returns the container's image, which it pulls if the policy wants it.
@@ -151,6 +152,7 @@ func (p *Puller) fetch(ctx context.Context, name string, auths []*cri.AuthConfig
 		if image == nil {
 			image = &cri.Image{Id: resp.ImageRef}
 		}
+		p.pulled()
 		return &fetched{image, p.clock.Since(begin)}, nil
 	}
 	return nil, last

@@ -96,28 +96,8 @@ func (o *Observed) previous(c *Container) *Container {
 	return found
 }
 
-func (o *Observed) anyAlive() bool {
-	for i := range o.Containers {
-		if o.Containers[i].alive() {
-			return true
-		}
-	}
-	return false
-}
-
-// Digest condenses what a decision depends on, so that two observations can be compared cheaply.
-func (o *Observed) Digest() string {
-	var b []byte
-	for _, s := range o.Sandboxes {
-		b = append(b, s.ID...)
-		if s.Ready {
-			b = append(b, '+')
-		}
-		b = append(b, ' ')
-	}
-	for _, c := range o.Containers {
-		b = append(b, c.ID...)
-		b = append(b, '=', byte('0'+c.State), ' ')
-	}
-	return string(b)
+// Running tells whether there is a sandbox in which containers can run.
+func (o *Observed) Running() bool {
+	s := o.current()
+	return s != nil && s.Ready
 }

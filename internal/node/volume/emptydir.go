@@ -5,6 +5,7 @@ import (
 	"os"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/bayplan/bayplan/internal/node/translate"
 )
@@ -32,11 +33,10 @@ func (m *Manager) emptyDir(pod *v1.Pod, vol *v1.Volume) error {
 // tmpfsSize is the least of the volume's own limit, the pod's memory limit and the node's memory.
 func (m *Manager) tmpfsSize(pod *v1.Pod, e *v1.EmptyDirVolumeSource) int64 {
 	size := m.node().Allocatable.Memory().Value()
-	if limit := translate.PodResources(pod).MemoryLimitInBytes; limit > 0 {
-		size = min(size, limit)
-	}
-	if e.SizeLimit != nil && e.SizeLimit.Value() > 0 {
-		size = min(size, e.SizeLimit.Value())
+	for _, limit := range []int64{translate.PodResources(pod).MemoryLimitInBytes, value(e.SizeLimit)} {
+		if limit > 0 && (size <= 0 || limit < size) {
+			size = limit
+		}
 	}
 	return size
 }
@@ -51,4 +51,11 @@ func shareDir(dir string, group *int64) error {
 		perm |= os.ModeSetgid
 	}
 	return os.Chmod(dir, perm)
+}
+
+func value(q *resource.Quantity) int64 {
+	if q == nil {
+		return 0
+	}
+	return q.Value()
 }

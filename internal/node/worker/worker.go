@@ -25,6 +25,8 @@ import (
 type Volumes interface {
 	// SetUp makes all volumes of the pod present and their content current.
 	SetUp(ctx context.Context, pod *v1.Pod) error
+	// Refreshes tells whether the pod has volumes whose content changes.
+	Refreshes(pod *v1.Pod) bool
 	// Mounts returns the mounts of one container.
 	Mounts(ctx context.Context, pod *v1.Pod, c *v1.Container, env map[string]string) ([]*cri.Mount, error)
 	// Unmount takes the mounts away that SetUp and Mounts made, and keeps the rest.
@@ -66,17 +68,18 @@ type Worker struct {
 	ops     sync.WaitGroup
 
 	// What follows belongs to the loop.
-	memory   lifecycle.Memory
-	observed lifecycle.Observed
-	messages map[string]string
-	busy     map[string]*op
-	starting *op
-	sandbox  *op
-	computed *v1.PodStatus
-	probes   map[string]*probing
-	writer   writer
-	closing  closing
-	quiet    bool // Run has returned
+	memory    lifecycle.Memory
+	observed  lifecycle.Observed
+	messages  map[string]string
+	busy      map[string]*op
+	starting  *op
+	sandbox   *op
+	computed  *v1.PodStatus
+	probes    map[string]*probing
+	writer    writer
+	closing   closing
+	refresher refresher
+	quiet     bool // Run has returned
 
 	// For other goroutines to read.
 	phase   atomic.Value // v1.PodPhase
@@ -219,7 +222,7 @@ func (w *Worker) step(ctx context.Context) time.Time {
 		w.phase.Store(plan.Status.Phase)
 	}
 	w.syncProbes(ctx, pod, plan.Stage)
-	wake := plan.Wake
+	wake := earlier(plan.Wake, w.refresh(ctx, pod, plan.Stage))
 	if !gone {
 		wake = earlier(wake, w.write(ctx, pod))
 	}

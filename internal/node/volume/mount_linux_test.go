@@ -1,0 +1,103 @@
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+}
+
+func TestMemoryVolume(t *testing.T) {
+	needRoot(t)
+	f := newFixture(t)
+	pod := f.pod(`{containers: [{name: c, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: 1Mi}}]}`)
+	f.setUp(pod)
+	t.Cleanup(func() {
+		if err := f.Unmount("u"); err != nil {
+			t.Error(err)
+		}
+	})
+	f.setUp(pod) // a second time changes nothing
+	dir := f.dir("u", &pod.Spec.Volumes[0])
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC || int64(fs.Blocks)*fs.Bsize != 1<<20 {
+		t.Errorf("file system %+v, %v; want a tmpfs of 1 MiB", fs, err)
+	}
+	if err := f.TearDown(t.Context(), "u"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", dir, err)
+	}
+}
+
+func TestSubPathIsPinned(t *testing.T) {
+	needRoot(t)
+	f := newFixture(t)
+	pod := f.pod(`
+containers: [{name: c, volumeMounts: [{name: v, mountPath: /v, subPath: a/b}]}]
+volumes: [{name: v, emptyDir: {}}]
+`)
+	f.setUp(pod)
+	t.Cleanup(func() {
+		if err := f.Unmount("u"); err != nil {
+			t.Error(err)
+		}
+	})
+	mounts, err := f.Mounts(t.Context(), pod, &pod.Spec.Containers[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume := f.dir("u", &pod.Spec.Volumes[0])
+	if err := os.WriteFile(filepath.Join(volume, "a/b/file"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// A container swaps the directory for a link to the host's files: the mount still shows what was opened.
+	if err := os.Rename(filepath.Join(volume, "a/b"), filepath.Join(volume, "moved")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", filepath.Join(volume, "a/b")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(filepath.Join(mounts[0].HostPath, "file")); err != nil || string(data) != "x" {
+		t.Errorf("the mount shows %q, %v", data, err)
+	}
+	if _, err := f.Mounts(t.Context(), pod, &pod.Spec.Containers[0], nil); err == nil || !strings.Contains(err.Error(), "leads out of the volume") {
+		t.Errorf("a link out of the volume: %v", err)
+	}
+	if err := f.TearDown(t.Context(), "u"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/etc/passwd"); err != nil {
+		t.Fatal("the host's files were touched")
+	}
+}
+
+func TestSubPathLinkInside(t *testing.T) {
+	needRoot(t)
+	f := newFixture(t)
+	pod := f.pod(`{containers: [{name: c, volumeMounts: [{name: v, mountPath: /v, subPath: link}]}], volumes: [{name: v, emptyDir: {}}]}`)
+	f.setUp(pod)
+	volume := f.dir("u", &pod.Spec.Volumes[0])
+	if err := os.Mkdir(filepath.Join(volume, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(volume, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Mounts(t.Context(), pod, &pod.Spec.Containers[0], nil); err != nil {
+		t.Errorf("a link within the volume: %v", err)
+	}
+	if err := f.TearDown(t.Context(), "u"); err != nil {
+		t.Fatal(err)
+	}
+}
