@@ -69,16 +69,22 @@ func (r *rollout) judgeProgress() {
 		return
 	}
 	current := r.condition(appsv1.DeploymentProgressing)
-	if r.d.Status.Replicas == r.d.Status.UpdatedReplicas && current != nil && current.Reason == "NewReplicaSetAvailable" {
-		return // finished before; that a pod fails now is no matter of the rollout
-	}
 	subject := fmt.Sprintf("Deployment %q", r.d.Name)
 	if r.newSet != nil {
 		subject = fmt.Sprintf("ReplicaSet %q", r.newSet.Name)
 	}
+	done := subject + " has successfully progressed."
+	if r.d.Status.Replicas == r.d.Status.UpdatedReplicas && current != nil && current.Reason == "NewReplicaSetAvailable" {
+		if current.Message == done {
+			return // finished before; that a pod fails now is no matter of the rollout
+		}
+		// It tells of another ReplicaSet: the write that told of this one's start was lost.
+		current.Reason, current.Message = "ReplicaSetUpdated", subject+" is progressing."
+		current.LastUpdateTime = metav1.NewTime(r.c.clock.Now())
+	}
 	switch {
 	case r.complete():
-		r.setCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetAvailable", subject+" has successfully progressed.")
+		r.setCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetAvailable", done)
 	case r.progressed():
 		r.touchProgress(subject + " is progressing.")
 	case r.timedOut():
