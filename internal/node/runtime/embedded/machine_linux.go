@@ -1,20 +1,19 @@
 package embedded
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/bayplan/bayplan/internal/node/cgroup"
 )
 
 // machine is what this machine can do: containers ask for things in general, and some machines lack some.
 type machine struct {
+	cgroups *cgroup.Hierarchies
 	// unified is set when all controllers are in the cgroup v2 hierarchy.
 	unified bool
 	// hierarchies are the directories at which cgroup hierarchies are mounted; with v2 there is one.
@@ -25,10 +24,8 @@ type machine struct {
 	oomScoreFloor int
 }
 
-// CgroupRoot is where the system mounts its cgroup hierarchies.
-const cgroupRoot = "/sys/fs/cgroup"
-
-const cgroup2Magic = 0x63677270
+// cgroupRoot is where the system mounts its cgroup hierarchies.
+const cgroupRoot = cgroup.Root
 
 func probe() (*machine, error) {
 	m := &machine{oomScoreFloor: -1000}
@@ -51,75 +48,16 @@ func probe() (*machine, error) {
 	return m, nil
 }
 
-func (m *machine) findHierarchies() error {
-	var root unix.Statfs_t
-	if err := unix.Statfs(cgroupRoot, &root); err != nil {
-		return fmt.Errorf("cgroups: %s: %w (mount cgroup2 there)", cgroupRoot, err)
+func (m *machine) findHierarchies() (err error) {
+	if m.cgroups, err = cgroup.Open(); err != nil {
+		return err
 	}
-	if root.Type == cgroup2Magic {
-		m.unified, m.hierarchies = true, []string{cgroupRoot}
-		return nil
-	}
-	entries, err := os.ReadDir(cgroupRoot)
-	if err != nil {
-		return fmt.Errorf("cgroups: %w", err)
-	}
-	for _, entry := range entries {
-		dir := filepath.Join(cgroupRoot, entry.Name())
-		if entry.Type()&fs.ModeSymlink != 0 {
-			continue // cpu -> cpu,cpuacct: the same hierarchy again
-		}
-		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err == nil {
-			m.hierarchies = append(m.hierarchies, dir)
-		}
-	}
-	if len(m.hierarchies) == 0 {
-		return fmt.Errorf("cgroups: nothing is mounted below %s (mount cgroup2 there)", cgroupRoot)
-	}
+	m.unified, m.hierarchies = m.cgroups.Unified(), m.cgroups.Dirs()
 	return nil
 }
 
 // makeHelperCgroup makes the cgroup in which helpers live.
-func (m *machine) makeHelperCgroup(path string) error {
-	for _, hierarchy := range m.hierarchies {
-		dir := filepath.Join(hierarchy, path)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("cgroup: %w", err)
-		}
-		if filepath.Base(hierarchy) == "cpuset" {
-			if err := inheritCpusets(hierarchy, path); err != nil {
-				return fmt.Errorf("cgroup: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-// inheritCpusets fills in the CPUs and memory nodes of new cpusets of v1, which are empty and take no process before they are filled.
-func inheritCpusets(hierarchy, path string) error {
-	parent := hierarchy
-	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
-		dir := filepath.Join(parent, part)
-		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
-			own, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				return err
-			}
-			if strings.TrimSpace(string(own)) != "" {
-				continue
-			}
-			inherited, err := os.ReadFile(filepath.Join(parent, name))
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(filepath.Join(dir, name), inherited, 0); err != nil {
-				return err
-			}
-		}
-		parent = dir
-	}
-	return nil
-}
+func (m *machine) makeHelperCgroup(path string) error { return m.cgroups.Make(path) }
 
 // procsFiles are the files that a process writes itself to, to be in a cgroup in every hierarchy.
 func (m *machine) procsFiles(path string) []string {
@@ -131,24 +69,7 @@ func (m *machine) procsFiles(path string) []string {
 }
 
 // removeCgroups removes a cgroup and those below it, as far as they are empty.
-func (m *machine) removeCgroups(path string) {
-	for _, hierarchy := range m.hierarchies {
-		removeEmpty(filepath.Join(hierarchy, path))
-	}
-}
-
-func removeEmpty(dir string) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return
-	}
-	for _, entry := range entries {
-		if entry.IsDir() {
-			removeEmpty(filepath.Join(dir, entry.Name()))
-		}
-	}
-	_ = unix.Rmdir(dir) // refused while a process is in it
-}
+func (m *machine) removeCgroups(path string) { _ = m.cgroups.RemoveTree(path) }
 
 // clampOOMScore gives the nearest score that can be set.
 func (m *machine) clampOOMScore(wanted int) int { return max(wanted, m.oomScoreFloor) }
