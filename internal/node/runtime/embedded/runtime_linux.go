@@ -84,7 +84,7 @@ func New(ctx context.Context, config Config) (*Runtime, error) {
 	return r, nil
 }
 
-// Close lets go of the pods, which go on running. If there are none, nothing of the runtime is left but its directory Root.
+// Close lets go of the pods, which go on running. If none runs, nothing of the runtime is left but its directory Root.
 func (r *Runtime) Close(context.Context) error {
 	r.cancel()
 	r.events.close()
@@ -93,8 +93,10 @@ func (r *Runtime) Close(context.Context) error {
 	_ = r.helper.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.sandboxes) > 0 {
-		return nil
+	for _, s := range r.sandboxes {
+		if s.record.Ready {
+			return nil
+		}
 	}
 	r.machine.removeCgroups(r.config.CgroupParent)
 	_ = os.Remove(r.config.RunDir)

@@ -46,6 +46,10 @@ func (r *Runtime) stopSandbox(ctx context.Context, s *sandbox) error {
 	if err := r.endSandbox(ctx, s); err != nil {
 		return err
 	}
+	if err := r.clearRunDir(s.record.ID); err != nil {
+		return err
+	}
+	r.removePodCgroup(s)
 	r.mu.Lock()
 	s.record.Ready, s.record.Addresses = false, nil
 	r.mu.Unlock()
@@ -120,10 +124,15 @@ func (r *Runtime) clearSandbox(ctx context.Context, s *sandbox) error {
 	if err := r.clearRunDir(s.record.ID); err != nil {
 		return err
 	}
-	if parent := s.config.GetLinux().GetCgroupParent(); strings.HasPrefix(parent, r.config.CgroupParent+"/") {
+	r.removePodCgroup(s)
+	return os.RemoveAll(r.sandboxDir(s.record.ID))
+}
+
+// removePodCgroup removes the pod's cgroup, if it is one of this node's. The agent may have made it, but nobody else is told when it is empty.
+func (r *Runtime) removePodCgroup(s *sandbox) {
+	if parent := r.cgroupParent(s); strings.HasPrefix(parent, r.config.CgroupParent+"/") {
 		r.machine.removeCgroups(parent)
 	}
-	return os.RemoveAll(r.sandboxDir(s.record.ID))
 }
 
 // clearRunDir removes a sandbox's directory below RunDir, but never what is mounted there.
