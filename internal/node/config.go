@@ -31,6 +31,10 @@ type Config struct {
 	// CgroupRoot is the cgroup below which all pods of the node are, without a leading slash.
 	CgroupRoot string
 
+	// Cgroups makes that cgroup, and those of classes and pods below it. Optional: without it the runtime makes them as it likes, and CPU
+	// requests count among the containers of one pod only.
+	Cgroups Cgroups
+
 	// Listener takes the connections of the node API; nil means that there is none. It is closed when Run returns.
 	Listener net.Listener
 	// Certificate is the node API's; ClientCAs and ClientNames say who may use it: holders of a certificate by one of these authorities

@@ -65,6 +65,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		Images:  image.NewPuller(cfg.Runtime, cfg.Clock, cfg.ParallelPulls, n.touch),
 		Volumes: volume.New(cfg.Client, src, view, cfg.Clock),
 		Probes:  &probe.Prober{Runtime: cfg.Runtime, Dial: cfg.Dial, Clock: cfg.Clock},
+		Cgroups: cfg.Cgroups,
 	}
 	n.pods = newPods(n.deps, n)
 	return n, nil
@@ -92,6 +93,9 @@ func (n *Node) Run(ctx context.Context) error {
 	defer n.events.Shutdown()
 	known, err := n.pods.look(ctx)
 	if err != nil {
+		return fmt.Errorf("node %s: %w", n.cfg.Name, err)
+	}
+	if err := n.ensureCgroups(ctx, known); err != nil {
 		return fmt.Errorf("node %s: %w", n.cfg.Name, err)
 	}
 	n.checkRuntime(ctx)

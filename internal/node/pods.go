@@ -31,6 +31,7 @@ type pods struct {
 	// known are the pods that were in the runtime when the agent started: they were admitted before.
 	known   map[types.UID]*v1.Pod
 	running sync.WaitGroup
+	cpu     burstableCPU
 }
 
 func newPods(deps *worker.Deps, n *Node) *pods {
@@ -74,6 +75,7 @@ func (p *pods) update(ctx context.Context, o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.countCPU(ctx, pod)
 	if w := p.workers[pod.UID]; w != nil {
 		w.Update(pod)
 		return
@@ -92,6 +94,7 @@ func (p *pods) start(ctx context.Context, w *worker.Worker, uid types.UID) {
 		if w.Run(ctx) {
 			p.mu.Lock()
 			delete(p.workers, uid)
+			p.shareCPU(ctx, uid, 0)
 			p.mu.Unlock()
 		}
 	})

@@ -2,6 +2,8 @@ package translate
 
 import (
 	"path"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -79,11 +81,17 @@ func Resources(pod *v1.Pod, c *v1.Container, r v1.ResourceRequirements, memoryCa
 		MemoryLimitInBytes: r.Limits.Memory().Value(),
 		OomScoreAdj:        OOMScoreAdj(pod, c, memoryCapacity),
 	}
-	for name, q := range r.Limits {
+	out.HugepageLimits = hugepageLimits(r.Limits)
+	return out
+}
+
+func hugepageLimits(limits v1.ResourceList) (out []*cri.HugepageLimit) {
+	for name, q := range limits {
 		if size, ok := hugepageSize(name); ok {
-			out.HugepageLimits = append(out.HugepageLimits, &cri.HugepageLimit{PageSize: size, Limit: uint64(q.Value())})
+			out = append(out, &cri.HugepageLimit{PageSize: size, Limit: uint64(q.Value())})
 		}
 	}
+	slices.SortFunc(out, func(a, b *cri.HugepageLimit) int { return strings.Compare(a.PageSize, b.PageSize) })
 	return out
 }
 
@@ -108,7 +116,7 @@ func CgroupParent(root string, pod *v1.Pod) string {
 // PodResources are the cgroup parameters of a whole pod: the sum of its requests, and of its limits when every container has one.
 func PodResources(pod *v1.Pod) *cri.LinuxContainerResources {
 	requests, limits := podTotals(pod)
-	out := &cri.LinuxContainerResources{CpuShares: Shares(requests.Cpu().MilliValue())}
+	out := &cri.LinuxContainerResources{CpuShares: Shares(requests.Cpu().MilliValue()), HugepageLimits: hugepageLimits(limits)}
 	if cpu, ok := limits[v1.ResourceCPU]; ok && allLimited(pod, v1.ResourceCPU) {
 		out.CpuPeriod, out.CpuQuota = quotaPeriod, Quota(cpu.MilliValue())
 	}

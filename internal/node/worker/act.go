@@ -85,6 +85,9 @@ func (w *Worker) createSandbox(ctx context.Context, pod *v1.Pod, a lifecycle.Act
 		w.event(pod, "", v1.EventTypeWarning, "FailedMount", err.Error())
 		return err
 	}
+	if err := w.ensureCgroup(ctx, pod); err != nil {
+		return err
+	}
 	_, err := w.deps.Runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: translate.Sandbox(node, pod, uint32(a.Attempt))})
 	if err != nil {
 		w.event(pod, "", v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))

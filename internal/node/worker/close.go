@@ -98,7 +98,7 @@ func (w *Worker) removeSandboxes(ctx context.Context) error {
 			return fmt.Errorf("remove sandbox %s: %w", s.Id, err)
 		}
 	}
-	return nil
+	return w.removeCgroup(ctx)
 }
 
 func (w *Worker) observeForRemoval(ctx context.Context) ([]*cri.PodSandbox, error) {

@@ -48,6 +48,8 @@ type Deps struct {
 	Images  *image.Puller
 	Volumes Volumes
 	Probes  *probe.Prober
+	// Cgroups is nil where nobody but the runtime makes cgroups.
+	Cgroups Cgroups
 }
 
 // Worker runs one pod. Make it with New, start it with Run.

@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/bayplan/bayplan/internal/node/translate"
+)
+
+// Cgroups makes the cgroups of pods, in which the runtime makes those of their containers.
+type Cgroups interface {
+	// EnsurePod makes the cgroup of that path, or brings the one that is there to these values.
+	EnsurePod(ctx context.Context, parent string, r *cri.LinuxContainerResources) error
+	// RemovePod removes the cgroup of a pod, whatever its class. That there is none is no error, that a process is in it is one.
+	RemovePod(ctx context.Context, uid string) error
+}
+
+// ensureCgroup makes the pod's cgroup before the sandbox, or gives it what the pod asks for by now.
+func (w *Worker) ensureCgroup(ctx context.Context, pod *v1.Pod) error {
+	if w.deps.Cgroups == nil {
+		return nil
+	}
+	err := w.deps.Cgroups.EnsurePod(ctx, translate.CgroupParent(w.deps.Node().CgroupRoot, pod), translate.PodResources(pod))
+	if err != nil {
+		w.event(pod, "", v1.EventTypeWarning, "FailedCreatePodContainer", fmt.Sprintf("unable to ensure pod container exists: %v", err))
+		return fmt.Errorf("cgroup of the pod: %w", err)
+	}
+	return nil
+}
+
+// removeCgroup removes the pod's cgroup when nothing of the pod is left in the runtime.
+func (w *Worker) removeCgroup(ctx context.Context) error {
+	if w.deps.Cgroups == nil {
+		return nil
+	}
+	return w.deps.Cgroups.RemovePod(ctx, string(w.uid))
+}
