@@ -2,9 +2,11 @@ package node
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
 
 	"github.com/bayplan/bayplan/internal/node/lifecycle"
@@ -19,7 +21,7 @@ func (p *pods) admit(pod *v1.Pod) *lifecycle.Ending {
 	if pod.Status.StartTime != nil && pod.Status.Phase == v1.PodRunning {
 		return nil // it ran here before the machine or the agent was stopped
 	}
-	used, count := p.used()
+	used, count := p.used(pod.UID)
 	if reason, message := fits(resource.PodRequests(pod, resource.PodResourcesOptions{}), used, count, p.node.view.Allocatable); reason != "" {
 		grace := time.Duration(0)
 		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message, Grace: &grace}
@@ -27,21 +29,41 @@ func (p *pods) admit(pod *v1.Pod) *lifecycle.Ending {
 	return nil
 }
 
-// used is what the pods of the node that have not ended ask for.
-func (p *pods) used() (v1.ResourceList, int64) {
+// used is what the other pods of the node that have not ended were granted.
+func (p *pods) used(but types.UID) (v1.ResourceList, int64) {
 	used, count := v1.ResourceList{}, int64(0)
-	for _, w := range p.workers {
-		if w.Finished() {
+	for uid, w := range p.workers {
+		if uid == but || w.Finished() {
 			continue
 		}
 		count++
-		for name, q := range resource.PodRequests(w.Pod(), resource.PodResourcesOptions{}) {
+		for name, q := range resource.PodRequests(w.Granted(), resource.PodResourcesOptions{}) {
 			sum := used[name]
 			sum.Add(q)
 			used[name] = sum
 		}
 	}
 	return used, count
+}
+
+// room tells whether a resize of a pod fits: it is infeasible when the node is too small even when it is empty, and deferred when
+// others have what it needs.
+func (p *pods) room(pod *v1.Pod) (reason, message string, known bool) {
+	request := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	allocatable := p.node.view.Allocatable
+	if r, message := fits(request, nil, 0, allocatable); r != "" {
+		return v1.PodReasonInfeasible, strings.Replace(message, "enough resource", "enough capacity", 1), true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.synced {
+		return "", "", false
+	}
+	used, count := p.used(pod.UID)
+	if r, message := fits(request, used, count, allocatable); r != "" {
+		return v1.PodReasonDeferred, message, true
+	}
+	return "", "", true
 }
 
 // fits names the first resource that is short, in the order in which people look for it.

@@ -68,6 +68,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		Cgroups: cfg.Cgroups,
 	}
 	n.pods = newPods(n.deps, n)
+	n.deps.Room = n.pods.room
 	return n, nil
 }
 

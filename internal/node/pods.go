@@ -29,7 +29,9 @@ type pods struct {
 	mu      sync.Mutex
 	workers map[types.UID]*worker.Worker
 	// known are the pods that were in the runtime when the agent started: they were admitted before.
-	known   map[types.UID]*v1.Pod
+	known map[types.UID]*v1.Pod
+	// synced is true when all pods of the node are known.
+	synced  bool
 	running sync.WaitGroup
 	cpu     burstableCPU
 }
@@ -135,6 +137,10 @@ func (p *pods) adoptOrphans(ctx context.Context) {
 			w.Gone()
 			p.start(ctx, w, uid)
 		}
+	}
+	p.synced = true
+	for _, w := range p.workers {
+		w.Poke()
 	}
 	if err := p.removeLeftovers(ctx); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the files of former pods")

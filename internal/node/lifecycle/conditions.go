@@ -19,8 +19,11 @@ func (d *decider) conditions(status *v1.PodStatus) {
 	if d.mem.Ending != nil && d.mem.Ending.Condition != nil && condition(&d.pod.Status, d.mem.Ending.Condition.Type) == nil {
 		own = append(own, *d.mem.Ending.Condition)
 	}
-	if d.mem.Resize != nil {
-		own = append(own, *d.mem.Resize)
+	if d.mem.Pending != nil {
+		own = append(own, *d.mem.Pending)
+	}
+	if c := d.resizing(); c != nil {
+		own = append(own, *c)
 	}
 	for i := range own {
 		c := &own[i]

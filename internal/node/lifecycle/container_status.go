@@ -173,10 +173,7 @@ func (d *decider) readiness(s *v1.ContainerStatus, c *v1.Container, last *Contai
 
 // resources reports what the container was granted and what the runtime enforces (KEP-1287).
 func (d *decider) resources(s *v1.ContainerStatus, c *v1.Container, last *Container) {
-	granted, ok := d.mem.Allocated[c.Name]
-	if !ok {
-		granted = c.Resources
-	}
+	granted := d.granted(c)
 	if len(granted.Requests) > 0 {
 		s.AllocatedResources = granted.Requests.DeepCopy()
 	}

@@ -104,6 +104,7 @@ func (d *decider) runSidecar(sandbox *Sandbox, c *v1.Container, last *Container)
 	if d.unhealthy(c, last) {
 		return true
 	}
+	d.resize(c, last)
 	return last.State == Running && d.started(c, last)
 }
 
@@ -123,7 +124,9 @@ func (d *decider) runOrdinary(sandbox *Sandbox, c *v1.Container) {
 	case last.SpecHash != "" && last.SpecHash != SpecHash(c):
 		d.stop(last, d.grace(), fmt.Sprintf("Container %s definition changed, will be restarted", c.Name))
 	default:
-		d.unhealthy(c, last)
+		if !d.unhealthy(c, last) {
+			d.resize(c, last)
+		}
 	}
 }
 

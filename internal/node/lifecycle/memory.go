@@ -20,8 +20,10 @@ type Memory struct {
 	Sandbox Retry
 	// Containers is keyed by container name.
 	Containers map[string]*ContainerMemory
-	// Resize tells how an in-place resize stands, nil when none is under way.
-	Resize *v1.PodCondition
+	// Pending says why a resize can't be granted (yet), nil when nothing is pending.
+	Pending *v1.PodCondition
+	// ResizeError is why the last change of a running container failed.
+	ResizeError string
 	// Allocated are the resources that the node granted to each container, when they differ from the spec.
 	Allocated map[string]v1.ResourceRequirements
 }

@@ -34,9 +34,13 @@ type Busy struct {
 	Start string
 	// Stops holds the containers and sandboxes that are being stopped, by ID, and with what grace.
 	Stops map[string]time.Duration
+	// Updates holds the containers whose resources are being changed, by ID.
+	Updates map[string]bool
 }
 
-func (b *Busy) idle() bool { return !b.Sandbox && b.Start == "" && len(b.Stops) == 0 }
+func (b *Busy) idle() bool {
+	return !b.Sandbox && b.Start == "" && len(b.Stops) == 0 && len(b.Updates) == 0
+}
 
 // Stage is how far a pod's life has come.
 type Stage int
@@ -82,6 +86,7 @@ const (
 	StartContainer  ActionKind = "start-container"
 	StopContainer   ActionKind = "stop-container"
 	RemoveContainer ActionKind = "remove-container"
+	UpdateContainer ActionKind = "update-container"
 )
 
 // Action is one operation. It runs to its end independent of others; its outcome is a new observation or a failure in Memory.
@@ -108,6 +113,8 @@ func (a Action) String() string {
 		return fmt.Sprintf("%s %s attempt=%d", a.Kind, a.Container, a.Attempt)
 	case StopContainer:
 		return fmt.Sprintf("%s %s grace=%s: %s", a.Kind, a.Container, a.Grace, a.Message)
+	case UpdateContainer:
+		return fmt.Sprintf("%s %s", a.Kind, a.Container)
 	case RemoveContainer:
 		return fmt.Sprintf("%s %s attempt=%d", a.Kind, a.Container, a.Attempt)
 	default:

@@ -32,6 +32,11 @@ func (w *Worker) launch(ctx context.Context, pod *v1.Pod, a lifecycle.Action) {
 		in := w.startInput(pod, a)
 		perform = func() error { return w.startContainer(ctx, pod, in) }
 		apply = func(err error) { w.starting = nil; w.startDone(a, err) }
+	case lifecycle.UpdateContainer:
+		w.updates[a.ID] = true
+		granted := w.memory.Allocated[a.Container]
+		perform = func() error { return w.updateContainer(ctx, pod, a, granted) }
+		apply = func(err error) { delete(w.updates, a.ID); w.updateDone(pod, a, err) }
 	default:
 		if old := w.busy[a.ID]; old != nil {
 			old.cancel() // the new stop has less grace

@@ -50,6 +50,9 @@ type Deps struct {
 	Probes  *probe.Prober
 	// Cgroups is nil where nobody but the runtime makes cgroups.
 	Cgroups Cgroups
+	// Room tells whether what the pod asks for fits beside the others: the reason why not (Infeasible, Deferred) and a message, or nothing.
+	// As long as the others are not known, neither is that.
+	Room func(pod *v1.Pod) (reason, message string, known bool)
 }
 
 // Worker runs one pod. Make it with New, start it with Run.
@@ -74,6 +77,7 @@ type Worker struct {
 	observed  lifecycle.Observed
 	messages  map[string]string
 	busy      map[string]*op
+	updates   map[string]bool
 	starting  *op
 	sandbox   *op
 	computed  *v1.PodStatus
@@ -86,6 +90,7 @@ type Worker struct {
 	// For other goroutines to read.
 	phase   atomic.Value // v1.PodPhase
 	address atomic.Pointer[string]
+	granted atomic.Pointer[v1.Pod]
 }
 
 // op is one action in flight.
@@ -99,7 +104,7 @@ type op struct {
 func New(deps *Deps, pod *v1.Pod) *Worker {
 	w := &Worker{
 		deps: deps, uid: pod.UID, pod: pod, poke: make(chan struct{}, 1), results: make(chan func(context.Context)),
-		stopped: make(chan struct{}), messages: map[string]string{}, busy: map[string]*op{}, probes: map[string]*probing{},
+		stopped: make(chan struct{}), messages: map[string]string{}, busy: map[string]*op{}, updates: map[string]bool{}, probes: map[string]*probing{},
 	}
 	w.dirty.Store(true)
 	return w
@@ -204,6 +209,7 @@ func (w *Worker) step(ctx context.Context) time.Time {
 			w.adopt(pod)
 		}
 	}
+	retry := w.grant(pod)
 	base := w.base(pod)
 	plan := lifecycle.Decide(lifecycle.Input{
 		Pod: base, Gone: gone, Now: w.deps.Clock.Now(), Observed: w.observed, Memory: &w.memory, Busy: w.inFlight(),
@@ -224,7 +230,7 @@ func (w *Worker) step(ctx context.Context) time.Time {
 		w.phase.Store(plan.Status.Phase)
 	}
 	w.syncProbes(ctx, pod, plan.Stage)
-	wake := earlier(plan.Wake, w.refresh(ctx, pod, plan.Stage))
+	wake := earlier(earlier(plan.Wake, retry), w.refresh(ctx, pod, plan.Stage))
 	if !gone {
 		wake = earlier(wake, w.write(ctx, pod))
 	}
@@ -282,7 +288,7 @@ func (w *Worker) base(pod *v1.Pod) *v1.Pod {
 }
 
 func (w *Worker) inFlight() lifecycle.Busy {
-	b := lifecycle.Busy{Sandbox: w.sandbox != nil, Stops: make(map[string]time.Duration, len(w.busy))}
+	b := lifecycle.Busy{Sandbox: w.sandbox != nil, Stops: make(map[string]time.Duration, len(w.busy)), Updates: w.updates}
 	if w.starting != nil {
 		b.Start = w.starting.container
 	}
