@@ -113,7 +113,7 @@ func (p *Pod) run(c *container, process *libcontainer.Process) error {
 		return p.giveUp(c, process, err)
 	}
 	state := c.state
-	state.Phase, state.PID, state.StartTicks, state.StartedAt = protocol.Running, c.pid, startTicks(c.pid), p.now().UTC()
+	state.Phase, state.PID, state.StartTicks, state.StartedAt = protocol.Running, c.pid, protocol.StartTicks(c.pid), p.now().UTC()
 	if err := writeRecord(c.recordDir, &state); err != nil {
 		return p.giveUp(c, process, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
 	"golang.org/x/sys/unix"
 )
 
@@ -101,13 +102,13 @@ func (p *Pod) startPause() error {
 	}
 	p.pause, p.pausePID = cmd.Process, cmd.Process.Pid
 	p.reaper.own(p.pausePID)
-	if err := writeFile(p.pauseFile(), fmt.Appendf(nil, "%d %d", p.pausePID, startTicks(p.pausePID))); err != nil {
+	if err := writeFile(p.pauseFile(), fmt.Appendf(nil, "%d %d", p.pausePID, protocol.StartTicks(p.pausePID))); err != nil {
 		return err
 	}
 	return pin(fmt.Sprintf("/proc/%d/ns/pid", p.pausePID), target)
 }
 
-func (p *Pod) pauseFile() string { return filepath.Join(p.config.Dir, "pause.pid") }
+func (p *Pod) pauseFile() string { return filepath.Join(p.config.Dir, protocol.PauseName) }
 
 // findPause finds the process 1 that a former helper started.
 func (p *Pod) findPause() error {
@@ -123,7 +124,7 @@ func (p *Pod) findPause() error {
 	if _, err := fmt.Sscan(string(text), &pid, &ticks); err != nil {
 		return fmt.Errorf("%s: %w", p.pauseFile(), err)
 	}
-	if startTicks(pid) != ticks {
+	if protocol.StartTicks(pid) != ticks {
 		return fmt.Errorf("process 1 of the shared PID namespace (process %d of the host) is gone, and its containers with it", pid)
 	}
 	p.pausePID = pid

@@ -1,12 +1,10 @@
 package pod
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
 )
@@ -63,27 +61,4 @@ func syncDir(path string) error {
 	}
 	defer dir.Close()
 	return dir.Sync()
-}
-
-// startTicks gives a process's start time in clock ticks since boot, or 0 when there is no such process.
-func startTicks(pid int) uint64 {
-	fields := statFields(pid)
-	if len(fields) < 20 {
-		return 0
-	}
-	ticks, err := strconv.ParseUint(string(fields[19]), 10, 64) // field 22 of /proc/PID/stat
-	if err != nil {
-		return 0
-	}
-	return ticks
-}
-
-// statFields gives the fields of /proc/PID/stat from the third on, the state. The second, the command in parentheses, may hold anything: the fields are
-// those after its end.
-func statFields(pid int) [][]byte {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil
-	}
-	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }

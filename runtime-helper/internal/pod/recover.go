@@ -40,16 +40,29 @@ func (p *Pod) takeOver(request *protocol.RecoverRequest) *container {
 		return c
 	}
 	c.stdio = p.rejoinStdio(request)
-	pidfd, err := unix.PidfdOpen(record.PID, 0)
-	if err != nil || startTicks(record.PID) != record.StartTicks {
-		if err == nil {
-			_ = unix.Close(pidfd)
-		}
+	pidfd := request.Pidfd
+	if pidfd == 0 {
+		pidfd = openPidfd(record)
+	}
+	if pidfd < 0 {
 		go p.finish(c, protocol.ContainerState{ExitCode: lostExit, Message: "the container ended while nothing watched over it"})
 		return c
 	}
 	go p.waitOther(c, pidfd)
 	return c
+}
+
+// openPidfd finds the recorded process; -1 means that it is gone.
+func openPidfd(record *protocol.ContainerState) int {
+	pidfd, err := unix.PidfdOpen(record.PID, 0)
+	if err != nil {
+		return -1
+	}
+	if protocol.StartTicks(record.PID) != record.StartTicks { // the number is another process's now
+		_ = unix.Close(pidfd)
+		return -1
+	}
+	return pidfd
 }
 
 // clearFailed removes what a start left that was cut off before it could be recorded.
@@ -85,7 +98,7 @@ func (p *Pod) rejoinStdio(request *protocol.RecoverRequest) *stdio {
 func (p *Pod) waitOther(c *container, pidfd int) {
 	defer unix.Close(pidfd)
 	pollPidfd(pidfd, unix.POLLIN, -1)
-	code, known := zombieExit(c.pid)
+	code, known := zombieExit(&c.state)
 	if !known {
 		pollPidfd(pidfd, 0, reapPatience) // 0 waits for POLLHUP: the process was reaped
 		code, known = exitOf(pidfd)
@@ -109,10 +122,10 @@ func pollPidfd(pidfd int, events int16, milliseconds int) {
 	}
 }
 
-// zombieExit reads the exit status of a process that has ended and was not reaped yet. The caller has its pidfd, so the number is still its own.
-func zombieExit(pid int) (int, bool) {
-	fields := statFields(pid)
-	if len(fields) < 50 || string(fields[0]) != "Z" {
+// zombieExit reads the exit status of a process that has ended and was not reaped yet.
+func zombieExit(record *protocol.ContainerState) (int, bool) {
+	fields := protocol.StatFields(record.PID)
+	if len(fields) < 50 || string(fields[0]) != "Z" || string(fields[19]) != strconv.FormatUint(record.StartTicks, 10) {
 		return 0, false
 	}
 	status, err := strconv.ParseUint(string(fields[49]), 10, 32) // field 52 of /proc/PID/stat

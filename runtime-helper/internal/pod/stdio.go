@@ -70,6 +70,7 @@ func (s *stdio) openFIFOs(stdin bool, process *libcontainer.Process) error {
 		return err
 	}
 	for _, name := range []string{"stdout", "stderr"} {
+		_ = os.Remove(s.fifo(name)) // of a start that was cut off
 		if err := unix.Mkfifo(s.fifo(name), 0o600); err != nil {
 			return fmt.Errorf("make %s: %w", s.fifo(name), err)
 		}

@@ -33,9 +33,7 @@ func (r *Runtime) adopt(ctx context.Context) error {
 		}
 		ready := make(chan struct{})
 		waits = append(waits, ready)
-		followed, cancel := context.WithCancel(r.ctx)
-		s.unwatch = cancel
-		r.work.Go(func() { r.follow(followed, s, ready) })
+		r.watch(s, ready)
 	}
 	for _, ready := range waits {
 		select {
@@ -134,8 +132,11 @@ func (r *Runtime) readContainer(id string) (*container, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if c.state.Phase == protocol.Exited {
+	switch c.state.Phase {
+	case protocol.Exited:
 		close(c.exited)
+	case protocol.Running:
+		c.hold(false)
 	}
 	return c, nil
 }

@@ -25,6 +25,8 @@ type container struct {
 	// state has no phase before the container was started.
 	state  protocol.ContainerState
 	exited chan struct{} // closed when the container is over
+	// pidfd stands for the container's first process while that runs; a helper that takes over gets the exit status through it.
+	pidfd *os.File
 	// user is who the container runs as, once it was started.
 	user *cri.LinuxContainerUser
 }
@@ -111,7 +113,7 @@ func (r *Runtime) enterContainer(s *sandbox, c *container) error {
 }
 
 // StartContainer runs the container's command.
-func (r *Runtime) StartContainer(ctx context.Context, request *cri.StartContainerRequest) (*cri.StartContainerResponse, error) {
+func (r *Runtime) StartContainer(_ context.Context, request *cri.StartContainerRequest) (*cri.StartContainerResponse, error) {
 	c, err := r.container(request.GetContainerId())
 	if err != nil {
 		return nil, err
@@ -128,7 +130,10 @@ func (r *Runtime) StartContainer(ctx context.Context, request *cri.StartContaine
 	if !fresh {
 		return nil, status.Errorf(codes.FailedPrecondition, "container %s was started already", c.record.ID)
 	}
-	state, err := r.startContainer(ctx, s, c)
+	state, err := r.startContainer(s, c)
+	if err != nil && r.ctx.Err() != nil {
+		return nil, fmt.Errorf("start %s: %w", containerName(c.record.SandboxID, c.config.Metadata), err) // the next agent will know whether it runs
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", containerName(c.record.SandboxID, c.config.Metadata), err), r.startFailed(c, err))
 	}
@@ -140,7 +145,9 @@ func (r *Runtime) rootfs(c *container) string {
 	return filepath.Join(r.runDir(c.record.SandboxID), "rootfs", c.record.ID)
 }
 
-func (r *Runtime) startContainer(ctx context.Context, s *sandbox, c *container) (*protocol.ContainerState, error) {
+// startContainer starts the container and gives its state. It does not end with the caller's context: a start that is cut off would leave it unknown
+// whether the container runs.
+func (r *Runtime) startContainer(s *sandbox, c *container) (*protocol.ContainerState, error) {
 	dir := r.containerDir(c.record.ID)
 	if err := r.config.Images.Mount(&c.image, filepath.Join(dir, "rw"), r.rootfs(c)); err != nil {
 		return nil, err
@@ -158,14 +165,33 @@ func (r *Runtime) startContainer(ctx context.Context, s *sandbox, c *container) 
 			return nil, err
 		}
 	}
-	reply, _, err := protocol.Call(ctx, s.socket, &protocol.Request{Start: &protocol.StartRequest{
+	return r.callStart(s, c, &protocol.Request{Start: &protocol.StartRequest{
 		ID: c.record.ID, Spec: encoded, LogPath: logPath(s.config, c.config), RecordDir: dir,
 		Stdin: c.config.Stdin, StdinOnce: c.config.StdinOnce,
 	}})
-	if err != nil {
-		return nil, err
+}
+
+// callStart makes the call again if the helper was killed under it: the next helper has taken the container over if it ran, and has cleared it
+// away if it did not.
+func (r *Runtime) callStart(s *sandbox, c *container, request *protocol.Request) (*protocol.ContainerState, error) {
+	for {
+		reply, _, err := protocol.Call(r.ctx, s.socket, request)
+		if err == nil {
+			return reply.State, nil
+		}
+		if protocol.HasCode(err, protocol.Exists) {
+			return &protocol.ContainerState{ID: c.record.ID}, nil // its state comes by the watch
+		}
+		var answered *protocol.Error
+		if errors.As(err, &answered) || !r.isReady(s) {
+			return nil, err
+		}
+		select {
+		case <-r.ctx.Done():
+			return nil, r.ctx.Err()
+		case <-r.config.Clock.After(callAgain):
+		}
 	}
-	return reply.State, nil
 }
 
 // startFailed makes it known and durable that the container is over before it ran.

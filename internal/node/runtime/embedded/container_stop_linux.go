@@ -75,6 +75,9 @@ func (r *Runtime) signal(ctx context.Context, c *container, number unix.Signal, 
 	return r.callHelper(ctx, s, c, &protocol.Request{Signal: &protocol.SignalRequest{ID: c.record.ID, Signal: int(number), All: all}})
 }
 
+// callAgain is how long to wait before a call that found no helper is made again.
+const callAgain = 20 * time.Millisecond
+
 // callHelper makes a call that has nothing to answer, again if the helper was killed under it and another took its place.
 func (r *Runtime) callHelper(ctx context.Context, s *sandbox, c *container, request *protocol.Request) error {
 	for {
@@ -93,7 +96,7 @@ func (r *Runtime) callHelper(ctx context.Context, s *sandbox, c *container, requ
 			return ctx.Err()
 		case <-r.ctx.Done():
 			return r.ctx.Err()
-		case <-r.config.Clock.After(20 * time.Millisecond):
+		case <-r.config.Clock.After(callAgain):
 		}
 	}
 }

@@ -24,6 +24,8 @@ type launch struct {
 	// clone are the namespaces that are made for the pod, join the files of those that it enters.
 	clone uintptr
 	join  []string
+	// files are handed down to the helper, from descriptor 3 on.
+	files []*os.File
 }
 
 // helperPatience bounds the start of a helper; it takes some 10 ms on a quiet machine.
@@ -48,6 +50,7 @@ func (l *launch) start() (*protocol.Hello, error) {
 	cmd := exec.Command(executable(l.binary), "serve")
 	cmd.Args[0] = "bayplan-pod"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(frame), output, log
+	cmd.ExtraFiles = l.files
 	cmd.Dir = "/"
 	cmd.Env = []string{"GOMAXPROCS=1", "GOGC=50", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: l.clone}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bayplan/bayplan/internal/node/cgroup"
+	"golang.org/x/sys/unix"
 )
 
 // machine is what this machine can do: containers ask for things in general, and some machines lack some.
@@ -70,6 +72,40 @@ func (m *machine) procsFiles(path string) []string {
 
 // removeCgroups removes a cgroup and those below it, as far as they are empty.
 func (m *machine) removeCgroups(path string) { _ = m.cgroups.RemoveTree(path) }
+
+// kill ends every process in a cgroup and those below it. It is for pods that no helper can hold any more.
+func (m *machine) kill(path string) {
+	for range killRounds {
+		if !killTree(filepath.Join(m.hierarchies[0], path)) {
+			return
+		}
+	}
+}
+
+// killRounds is how often a cgroup is searched for processes: one may fork while its group is being killed.
+const killRounds = 10
+
+// killTree kills what it finds, and tells whether it found anything.
+func killTree(dir string) bool {
+	found := false
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "cgroup.procs" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil // gone meanwhile
+		}
+		for field := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
+				found = true
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		return nil
+	})
+	return found
+}
 
 // clampOOMScore gives the nearest score that can be set.
 func (m *machine) clampOOMScore(wanted int) int { return max(wanted, m.oomScoreFloor) }

@@ -23,8 +23,8 @@ type sandbox struct {
 	socket string
 	// helperPID is the helper that was last heard of.
 	helperPID int
-	// unwatch ends the watch over the helper.
-	unwatch context.CancelFunc
+	// unwatch ends the watch over the helper, and returns when it has ended: then no other helper is about to be started.
+	unwatch func()
 }
 
 func sandboxName(m *cri.PodSandboxMetadata) string {
@@ -104,7 +104,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, s *sandbox) error {
 	if err := r.save(s); err != nil {
 		return err
 	}
-	r.watch(s)
+	r.watch(s, nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sandboxes[id] = s
@@ -194,9 +194,12 @@ func (r *Runtime) relaunchOf(s *sandbox) *launch {
 		if c.record.SandboxID != s.record.ID || c.state.Phase == protocol.Exited {
 			continue
 		}
-		l.config.Recover = append(l.config.Recover, protocol.RecoverRequest{
-			ID: c.record.ID, RecordDir: r.containerDir(c.record.ID), LogPath: logPath(s.config, c.config),
-		})
+		request := protocol.RecoverRequest{ID: c.record.ID, RecordDir: r.containerDir(c.record.ID), LogPath: logPath(s.config, c.config)}
+		if c.pidfd != nil {
+			l.files = append(l.files, c.pidfd)
+			request.Pidfd = 2 + len(l.files)
+		}
+		l.config.Recover = append(l.config.Recover, request)
 	}
 	return l
 }

@@ -79,7 +79,33 @@ func (r *Runtime) endSandbox(ctx context.Context, s *sandbox) error {
 	if err := r.quitHelper(ctx, s); err != nil {
 		return err
 	}
+	if err := r.endPause(s); err != nil {
+		return err
+	}
 	return unpin(filepath.Join(r.runDir(s.record.ID), "ns"))
+}
+
+// endPause ends process 1 of the pod's shared PID namespace, in case that its helper was killed and could not.
+func (r *Runtime) endPause(s *sandbox) error {
+	if !s.owns("pid") {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(r.runDir(s.record.ID), protocol.PauseName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var pid int
+	var ticks uint64
+	if _, err := fmt.Sscan(string(text), &pid, &ticks); err != nil {
+		return fmt.Errorf("process 1 of the pod: %w", err)
+	}
+	if pid > 1 && protocol.StartTicks(pid) == ticks {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	return nil
 }
 
 // RemovePodSandbox removes the pod with all its containers. It is idempotent.
@@ -128,11 +154,22 @@ func (r *Runtime) clearSandbox(ctx context.Context, s *sandbox) error {
 	return os.RemoveAll(r.sandboxDir(s.record.ID))
 }
 
-// removePodCgroup removes the pod's cgroup, if it is one of this node's. The agent may have made it, but nobody else is told when it is empty.
+// removePodCgroup removes the pod's cgroup, if it is one of this node's and no newer sandbox of the pod is in it. The agent may have made it, but
+// nobody else is told when it is empty.
 func (r *Runtime) removePodCgroup(s *sandbox) {
-	if parent := r.cgroupParent(s); strings.HasPrefix(parent, r.config.CgroupParent+"/") {
-		r.machine.removeCgroups(parent)
+	parent := r.cgroupParent(s)
+	if !strings.HasPrefix(parent, r.config.CgroupParent+"/") {
+		return
 	}
+	r.mu.Lock()
+	for _, other := range r.sandboxes {
+		if other != s && other.record.Ready && r.cgroupParent(other) == parent {
+			r.mu.Unlock()
+			return
+		}
+	}
+	r.mu.Unlock()
+	r.machine.removeCgroups(parent)
 }
 
 // clearRunDir removes a sandbox's directory below RunDir, but never what is mounted there.

@@ -2,22 +2,31 @@ package embedded
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
+	"golang.org/x/sys/unix"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
 )
 
-// watch follows a sandbox's helper in the background, until the sandbox is stopped or the runtime closed.
-func (r *Runtime) watch(s *sandbox) {
+// watch follows a sandbox's helper in the background, until the sandbox is stopped or the runtime closed. ready, if given, is closed once the
+// state of all containers is known.
+func (r *Runtime) watch(s *sandbox, ready chan<- struct{}) {
 	ctx, cancel := context.WithCancel(r.ctx)
-	s.unwatch = cancel
-	r.work.Go(func() { r.follow(ctx, s, nil) })
+	ended := make(chan struct{})
+	s.unwatch = func() {
+		cancel()
+		<-ended
+	}
+	r.work.Go(func() {
+		defer close(ended)
+		r.follow(ctx, s, ready)
+	})
 }
 
-// follow reads what the helper tells. When the helper was killed it starts another, which takes the containers over. ready is
-// closed once the state of all containers is known.
+// follow reads what the helper tells. When the helper was killed it starts another, which takes the containers over.
 func (r *Runtime) follow(ctx context.Context, s *sandbox, ready chan<- struct{}) {
 	logger := klog.FromContext(ctx)
 	for attempt := 0; ctx.Err() == nil; attempt++ {
@@ -97,6 +106,7 @@ func (r *Runtime) observe(s *sandbox, state *protocol.ContainerState) {
 	started := c.state.Phase == ""
 	c.state = *state
 	over := state.Phase == protocol.Exited
+	c.hold(over)
 	r.mu.Unlock()
 	if started {
 		r.announce(state.ID, cri.ContainerEventType_CONTAINER_STARTED_EVENT)
@@ -109,6 +119,26 @@ func (r *Runtime) observe(s *sandbox, state *protocol.ContainerState) {
 	}
 	close(c.exited)
 	r.announce(state.ID, cri.ContainerEventType_CONTAINER_STOPPED_EVENT)
+}
+
+// hold opens a pidfd of a container that runs, or closes that of one that is over. Runtime.mu is held.
+func (c *container) hold(over bool) {
+	if over {
+		if c.pidfd != nil {
+			_ = c.pidfd.Close()
+			c.pidfd = nil
+		}
+		return
+	}
+	fd, err := unix.PidfdOpen(c.state.PID, 0)
+	if err != nil {
+		return // it has ended already, and its helper knows how
+	}
+	if protocol.StartTicks(c.state.PID) != c.state.StartTicks {
+		_ = unix.Close(fd) // the number is another process's now
+		return
+	}
+	c.pidfd = os.NewFile(uintptr(fd), "pidfd")
 }
 
 // forgotten ends containers that we think run and that the helper does not know: they were lost with a former helper.
@@ -142,6 +172,7 @@ func (r *Runtime) lose(s *sandbox, ready chan<- struct{}) {
 	if err := r.save(s); err != nil {
 		klog.FromContext(r.ctx).Error(err, "Could not record that a pod sandbox is lost", "sandbox", s.record.ID)
 	}
+	r.machine.kill(r.cgroupParent(s))
 	r.forgotten(s, nil)
 	if ready != nil {
 		close(ready)

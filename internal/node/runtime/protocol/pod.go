@@ -23,7 +23,10 @@ type PodConfig struct {
 
 // RecoverRequest names a container of a former helper. The fields are those of its StartRequest.
 type RecoverRequest struct {
-	ID        string `json:"id"`
+	ID string `json:"id"`
+	// Pidfd is the descriptor, in the helper, of a pidfd of the container's first process; 0 when the agent has none. A process that has ended
+	// and was reaped has no number any more, but who holds its pidfd can still learn how it ended (Linux 6.15).
+	Pidfd     int    `json:"pidfd,omitempty"`
 	LogPath   string `json:"logPath,omitempty"`
 	RecordDir string `json:"recordDir"`
 }
@@ -32,6 +35,8 @@ type RecoverRequest struct {
 const (
 	// SocketName is the helper's socket.
 	SocketName = "helper.sock"
+	// PauseName holds the number and the start time of process 1 of the pod's shared PID namespace, if it has one.
+	PauseName = "pause.pid"
 	// RecordName is the file in a container's record directory that holds its last ContainerState.
 	RecordName = "state.json"
 )
