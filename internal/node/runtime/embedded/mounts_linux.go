@@ -116,7 +116,8 @@ func (r *Runtime) makePodFiles(s *sandbox) error {
 		hostname, _ = os.Hostname()
 	}
 	for name, text := range map[string][]byte{"hosts": hosts, "resolv.conf": resolv, "hostname": []byte(hostname + "\n")} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, text, 0o644), os.Chmod(path, 0o644)); err != nil { // whatever our umask is
 			return err
 		}
 	}

@@ -34,6 +34,8 @@ func (s *Store) add(ctx context.Context, source v1.Image, tags, digests []string
 	if len(layers) != len(diffs) {
 		return Image{}, fmt.Errorf("image %s: the manifest has %d layers and the config %d", image.ID, len(layers), len(diffs))
 	}
+	layers, stop := s.prefetch(ctx, layers, image.Layers)
+	defer stop()
 	for i, layer := range layers {
 		if err := s.addLayer(ctx, layer, diffs[i], image.Layers[:i+1]); err != nil {
 			return Image{}, fmt.Errorf("layer %d of image %s: %w", i, image.ID, err)
@@ -123,6 +125,9 @@ func (s *Store) unpackInto(ctx context.Context, work string, layer v1.Layer, dif
 	defer content.Close()
 	fs := filepath.Join(work, "fs")
 	if err := os.Mkdir(fs, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(fs, 0o755); err != nil {
 		return err
 	}
 	parents := make([]string, 0, len(below))

@@ -22,6 +22,9 @@ func (s *Store) Mount(image *Image, dir, target string) error {
 	if err := os.MkdirAll(upper, 0o755); err != nil {
 		return fmt.Errorf("root file system: %w", err)
 	}
+	if err := os.Chmod(upper, 0o755); err != nil { // it is the container's /, whatever our umask is
+		return fmt.Errorf("root file system: %w", err)
+	}
 	lower := make([]string, 0, len(image.Layers))
 	for i := len(image.Layers) - 1; i >= 0; i-- {
 		lower = append(lower, s.layerFS(image.Layers[i]))

@@ -6,6 +6,8 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,13 +22,17 @@ import (
 )
 
 // serveRegistry serves an empty registry on the loopback, with a password if there is one, and gives its address.
-func serveRegistry(t *testing.T, password string) string {
+func serveRegistry(t *testing.T, password string, broken ...string) string {
 	t.Helper()
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, got, _ := r.BasicAuth(); password != "" && got != password {
 			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
 			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if r.Method == http.MethodGet && slices.ContainsFunc(broken, func(digest string) bool { return strings.HasSuffix(r.URL.Path, digest) }) {
+			w.WriteHeader(http.StatusNotFound)
 			return
 		}
 		images.ServeHTTP(w, r)
@@ -132,5 +138,52 @@ func TestPullErrors(t *testing.T) {
 	}
 	if _, err := store.Pull(t.Context(), host+"/private:1", PullOptions{Auth: right}); err != nil {
 		t.Errorf("right password: %v", err)
+	}
+}
+
+// manyLayers is an image of n layers, with the digest of the one in the middle.
+func manyLayers(t *testing.T, n int) (v1.Image, string) {
+	t.Helper()
+	var layers [][]entry
+	for i := range n {
+		layers = append(layers, []entry{{name: string(rune('a' + i)), content: strings.Repeat("x", i), kind: tar.TypeReg}})
+	}
+	image := imageOf(t, layers...)
+	list, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := list[n/2].Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image, digest.String()
+}
+
+func TestPullOfManyLayers(t *testing.T) {
+	source, _ := manyLayers(t, 12)
+	store, host := open(t), serveRegistry(t, "")
+	push(t, host+"/many:1", source)
+	image, err := store.Pull(t.Context(), host+"/many:1", PullOptions{})
+	if err != nil || len(image.Layers) != 12 || image.Size != 66 {
+		t.Errorf("got %+v, %v", image, err)
+	}
+}
+
+func TestPullThatBreaksOffLeavesNoImage(t *testing.T) {
+	source, middle := manyLayers(t, 12)
+	store, host := open(t), serveRegistry(t, "", middle)
+	push(t, host+"/many:1", source)
+	if _, err := store.Pull(t.Context(), host+"/many:1", PullOptions{}); err == nil || !strings.Contains(err.Error(), "layer 6 of image") {
+		t.Errorf("got %v", err)
+	}
+	if images, err := store.List(); len(images) != 0 || err != nil {
+		t.Errorf("%v, %v", images, err)
+	}
+	if err := store.Collect(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(store.root, "*", "*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
