@@ -30,7 +30,8 @@ func benchCluster(nodes, podsPerNode int) *ledger.Ledger {
 	}
 	for i := range nodes * podsPerNode {
 		s := l.Shapes.Compile(pods[random.IntN(len(pods))])
-		l.AddPod(&ledger.Pod{UID: types.UID(fmt.Sprintf("pod-%d", i)), Shape: s}, nodeName(random.IntN(nodes)))
+		uid := fmt.Sprintf("7f3a6c1e-5b0d-4a55-9d3e-%012d", i)
+		l.AddPod(&ledger.Pod{UID: types.UID(uid), Name: fmt.Sprintf("pod-%d", i), Shape: s}, nodeName(random.IntN(nodes)))
 	}
 	return l
 }
@@ -164,4 +165,51 @@ func benchDecide(b *testing.B, l *ledger.Ledger, pod func(string) *v1.Pod, known
 		}
 	}
 	b.ReportMetric(float64(spent.Nanoseconds())/float64(i)/1000, "cpu-us/decision")
+}
+
+// BenchmarkLedger measures what the ledger holds: 100,000 nodes and a million pods, with their names and UIDs, without
+// the objects that they were made from.
+func BenchmarkLedger(b *testing.B) {
+	var before, after runtime.MemStats
+	for b.Loop() {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		l := benchCluster(100000, 10)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MB")
+		runtime.KeepAlive(l)
+	}
+}
+
+// BenchmarkPodEvent measures a pod that comes and goes: its cost must not depend on the number of nodes.
+func BenchmarkPodEvent(b *testing.B) {
+	for _, nodes := range []int{1000, 100000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			l := benchCluster(nodes, 10)
+			s := l.Shapes.Compile(benchPod("deployment-1", 100, 128))
+			pod := &ledger.Pod{UID: "bench", Shape: s}
+			b.ReportAllocs()
+			for b.Loop() {
+				l.AddPod(pod, "node-77")
+				l.RemovePod(pod)
+			}
+		})
+	}
+}
+
+// BenchmarkNodeEvent measures a node whose allocatable memory changes.
+func BenchmarkNodeEvent(b *testing.B) {
+	for _, nodes := range []int{1000, 100000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			l := benchCluster(nodes, 1)
+			less, more := benchNode(77), benchNode(77)
+			less.Status.Allocatable[v1.ResourceMemory] = resource.MustParse("31Gi")
+			b.ReportAllocs()
+			for b.Loop() {
+				l.SetNode(less)
+				l.SetNode(more)
+			}
+		})
+	}
 }

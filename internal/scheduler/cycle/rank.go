@@ -68,15 +68,15 @@ func (e *Engine) rank(v *view, pass ledger.Bitmap, count int) (offset int64) {
 	}
 	for i := range v.scores {
 		if s := &v.scores[i]; s.global || s.rule != plugin.AsIs {
-			offset += e.addNormalised(v, s, pass, count)
+			offset += e.addScore(v, s, pass, count)
 		}
 	}
 	return offset
 }
 
-// addNormalised adds a score that is normalised over the feasible nodes. If it is the same for all of them it is
-// returned instead.
-func (e *Engine) addNormalised(v *view, s *boundScore, pass ledger.Bitmap, count int) (offset int64) {
+// addScore adds a score that is normalised over the feasible nodes. If it is the same for all of them it is returned
+// instead.
+func (e *Engine) addScore(v *view, s *boundScore, pass ledger.Bitmap, count int) (offset int64) {
 	if p, ok := s.Score.(plugin.Preparer); ok && !p.Prepare(pass, count) {
 		return 0
 	}
@@ -100,14 +100,31 @@ func (e *Engine) addNormalised(v *view, s *boundScore, pass ledger.Bitmap, count
 	if top == 0 {
 		return s.weight * normalised(s.rule, 0, 0)
 	}
-	total := e.scratch.total
+	addNormalised(pass, raw, s.weight, s.rule, top, e.scratch.total)
+	return 0
+}
+
+// tabled is up to which highest raw score the normalised ones are computed once each instead of once a node.
+const tabled = 1023
+
+// addNormalised adds weighted normalised scores to totals.
+func addNormalised(pass ledger.Bitmap, raw []int64, weight int64, rule plugin.Normalization, top int64, total []int64) {
+	var table [tabled + 1]int64
+	if top <= tabled {
+		for value := range table[:top+1] {
+			table[value] = weight * normalised(rule, int64(value), top)
+		}
+	}
 	for i, word := range pass {
 		for ; word != 0; word &= word - 1 {
 			slot := i<<6 + bits.TrailingZeros64(word)
-			total[slot] += s.weight * normalised(s.rule, raw[slot], top)
+			if value := raw[slot]; top <= tabled {
+				total[slot] += table[value]
+			} else {
+				total[slot] += weight * normalised(rule, value, top)
+			}
 		}
 	}
-	return 0
 }
 
 func (e *Engine) accumulate(pass ledger.Bitmap, raw []int64, weight int64) {

@@ -10,25 +10,70 @@ func (v *view) rebuild() {
 	n := v.ledger.Slots()
 	v.dirtyList = v.dirtyList[:0]
 	v.dirty = zeroed(v.dirty, ledger.Words(n))
+	v.base = resize(v.base, n)
 	v.filterAll(n)
 	v.scoreAll(n)
 	v.ready = true
+}
+
+// blockWords is how many words of nodes, of 64 each, filters and scores that can do so take at a time.
+const blockWords = 8
+
+// blocked returns how many of the local filters are asked about all nodes at once; the rest, and the scores that can,
+// are asked block by block.
+func (v *view) blocked() int {
+	n := len(v.filters)
+	for n > 0 {
+		_, ok := v.filters[n-1].Filter.(plugin.BlockFilter)
+		if !ok && !v.filters[n-1].global {
+			break
+		}
+		n--
+	}
+	return n
+}
+
+// byBlock asks the filters from the given one on, and the scores that can, block by block.
+func (v *view) byBlock(from int, reject func(filter int, slot int32, code plugin.Code)) {
+	asked := 0
+	fail := func(slot int32, code plugin.Code) { reject(asked, slot, code) }
+	for lo := 0; lo < len(v.pass); lo += blockWords {
+		hi := min(lo+blockWords, len(v.pass))
+		for i := from; i < len(v.filters); i++ {
+			if f, ok := v.filters[i].Filter.(plugin.BlockFilter); ok {
+				asked = i
+				f.Block(v.pass, lo, hi, fail)
+			}
+		}
+		clear(v.base[lo<<6 : min(hi<<6, len(v.base))])
+		for i := range v.scores {
+			s := &v.scores[i]
+			if b, ok := s.Score.(plugin.BlockScore); ok {
+				b.Block(v.pass, lo, hi, s.weight, v.base)
+			}
+		}
+		for i := lo; i < hi; i++ {
+			exclude(v.pass[i], block(v.base, i))
+		}
+	}
 }
 
 func (v *view) filterAll(n int) {
 	v.verdicts.reset()
 	v.verdict = zeroed(v.verdict, n)
 	v.pass = append(v.pass[:0], v.ledger.Live...)
-	for i := range v.filters {
-		if v.filters[i].global {
-			continue
-		}
-		v.filters[i].Column(v.pass, func(slot int32, code plugin.Code) {
-			number := v.verdicts.number(i, code)
-			v.verdict[slot] = number
-			v.verdicts.count[number]++
-		})
+	reject := func(filter int, slot int32, code plugin.Code) {
+		number := v.verdicts.number(filter, code)
+		v.verdict[slot] = number
+		v.verdicts.count[number]++
 	}
+	whole := v.blocked()
+	for i := range v.filters[:whole] {
+		if f := &v.filters[i]; !f.global {
+			f.Column(v.pass, func(slot int32, code plugin.Code) { reject(i, slot, code) })
+		}
+	}
+	v.byBlock(whole, reject)
 	v.feasible = v.pass.Count()
 	v.verdicts.count[0] = int32(v.feasible)
 	v.verdicts.count[dead] = int32(n - v.ledger.Nodes())
@@ -43,13 +88,12 @@ func (v *view) filterAll(n int) {
 }
 
 func (v *view) scoreAll(n int) {
-	v.base = zeroed(v.base, n)
 	for i := range v.scores {
-		if s := &v.scores[i]; !s.global && s.rule == plugin.AsIs {
+		s := &v.scores[i]
+		if _, done := s.Score.(plugin.BlockScore); !done && !s.global && s.rule == plugin.AsIs {
 			s.Column(v.pass, s.weight, v.base)
 		}
 	}
-	exclude(v.pass, v.base)
 	for i := range v.scores {
 		if s := &v.scores[i]; !s.global && s.rule != plugin.AsIs {
 			s.rate(v.pass, n)
@@ -68,14 +112,15 @@ func (s *boundScore) rate(nodes ledger.Bitmap, n int) {
 	s.spare = s.raw
 	s.Column(nodes, 1, s.raw)
 	s.top, s.topped = 0, 0
-	for _, raw := range s.raw {
+	nodes.Each(func(slot int32) {
+		raw := s.raw[slot]
 		if raw > s.top {
 			s.top, s.topped = raw, 0
 		}
 		if raw == s.top {
 			s.topped++
 		}
-	}
+	})
 	if s.top == 0 {
 		s.raw = nil
 	}
@@ -102,8 +147,11 @@ func (v *view) totalAll() {
 	} else {
 		v.ownTotal = resize(v.ownTotal, len(v.base))
 		v.total = v.ownTotal
-		for slot := range v.total {
-			v.total[slot] = v.totalOf(int32(slot))
+		copy(v.total, v.base)
+		for i := range v.scores {
+			if s := &v.scores[i]; s.raw != nil {
+				addNormalised(v.pass, s.raw, s.weight, s.rule, s.top, v.total)
+			}
 		}
 	}
 	v.treed = false
@@ -127,17 +175,14 @@ func (v *view) offset() (sum int64) {
 	return sum
 }
 
-// exclude sets the values of all nodes that are not in the set to infeasible.
-func exclude(nodes ledger.Bitmap, values []int64) {
-	for i, word := range nodes {
-		if word == ^uint64(0) {
-			continue
-		}
-		part := block(values, i)
-		for j := range part {
-			if word&(1<<j) == 0 {
-				part[j] = infeasible
-			}
+// exclude sets the values of a block's nodes that are not in its word to infeasible.
+func exclude(word uint64, values []int64) {
+	if word == ^uint64(0) {
+		return
+	}
+	for j := range values {
+		if word&(1<<(j&63)) == 0 {
+			values[j] = infeasible
 		}
 	}
 }

@@ -37,7 +37,7 @@ type Ledger struct {
 	// Unschedulable marks nodes with spec.unschedulable.
 	Unschedulable Bitmap
 	// AllowedPods and PodCount are the number of pods that a node takes and has.
-	AllowedPods, PodCount []int64
+	AllowedPods, PodCount []int32
 	// TaintSet is the index of each node's set of taints, see Taints.
 	TaintSet []int32
 	// Scoring is what pods request by the rules for scores: CPU and memory with defaults.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"maps"
+	"math"
 
 	"github.com/bayplan/bayplan/internal/scheduler/shape"
 	v1 "k8s.io/api/core/v1"
@@ -172,6 +173,8 @@ func (l *Ledger) setAllocatable(slot int32, node *v1.Node) Kind {
 		}
 	}
 	pods := list[v1.ResourcePods]
-	put(&l.AllowedPods[slot], shape.Amount(v1.ResourcePods, &pods))
+	allowed := int64(l.AllowedPods[slot])
+	put(&allowed, min(shape.Amount(v1.ResourcePods, &pods), math.MaxInt32))
+	l.AllowedPods[slot] = int32(allowed)
 	return kind
 }

@@ -124,7 +124,7 @@ func (l *Ledger) displace(pod *Pod) {
 
 // count1 adds (sign 1) or takes away (sign -1) what one pod of a shape requests.
 func (l *Ledger) count1(s *shape.Shape, slot int32, sign int64) {
-	l.PodCount[slot] += sign
+	l.PodCount[slot] += int32(sign)
 	for _, r := range s.Requests {
 		l.growResources(r.Resource)
 		l.requested[r.Resource][slot] += sign * r.Amount

@@ -52,6 +52,13 @@ type Filter interface {
 	Explain(code Code) Status
 }
 
+// BlockFilter is a local filter that can judge part of the nodes: the words from..to of the bitmap. A decision runs such
+// filters and scores block by block, so that columns which several of them read stay in the processor's cache.
+type BlockFilter interface {
+	Filter
+	Block(pass ledger.Bitmap, from, to int, fail func(slot int32, code Code))
+}
+
 // Restrictor is a filter that allows only the few nodes that the pod names. The others are not even looked at.
 type Restrictor interface {
 	// Restrict returns the slots of the nodes named that exist; ok is false if the pod names none. conflict is the
@@ -62,9 +69,15 @@ type Restrictor interface {
 // Score rates nodes for one shape of pod, higher is better unless it is normalised the other way round.
 type Score interface {
 	Node(slot int32) int64
-	// Column adds weight times the score of each node in the set.
+	// Column adds weight times the score of each node in the set. It may write to the others too; theirs mean nothing.
 	Column(nodes ledger.Bitmap, weight int64, out []int64)
 	Normalization() Normalization
+}
+
+// BlockScore is a local score that is not normalised and can rate part of the nodes, see BlockFilter.
+type BlockScore interface {
+	Score
+	Block(nodes ledger.Bitmap, from, to int, weight int64, out []int64)
 }
 
 // Normalization is how raw scores become 0 to 100.

@@ -2,7 +2,6 @@ package balancedallocation
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
@@ -14,11 +13,11 @@ type present struct {
 	ledger        *ledger.Ledger
 	first, second int
 	position      uint64
-	balance       []int64
+	balance       []int8
 }
 
 // of returns the column, up to date.
-func (p *present) of(l *ledger.Ledger, first, second int) []int64 {
+func (p *present) of(l *ledger.Ledger, first, second int) []int8 {
 	if p.ledger != l || p.first != first || p.second != second {
 		*p = present{ledger: l, first: first, second: second, balance: p.balance[:0]}
 	}
@@ -43,8 +42,8 @@ func (p *present) of(l *ledger.Ledger, first, second int) []int64 {
 
 func (p *present) compute(slot int32) {
 	l := p.ledger
-	p.balance[slot] = balanceOf(l.Requested(p.first)[slot], l.Allocatable(p.first)[slot],
-		l.Requested(p.second)[slot], l.Allocatable(p.second)[slot])
+	p.balance[slot] = int8(balanceOf(l.Requested(p.first)[slot], l.Allocatable(p.first)[slot],
+		l.Requested(p.second)[slot], l.Allocatable(p.second)[slot]))
 }
 
 // pairScore balances two resources in one pass.
@@ -66,17 +65,20 @@ func (s *pairScore) Node(slot int32) int64 {
 }
 
 func (s *pairScore) Column(nodes ledger.Bitmap, weight int64, out []int64) {
+	s.Block(nodes, 0, len(nodes), weight, out)
+}
+
+// Block implements plugin.BlockScore.
+func (s *pairScore) Block(nodes ledger.Bitmap, from, to int, weight int64, out []int64) {
 	l := s.ledger
-	now := s.now.of(l, s.first.Resource, s.second.Resource)
-	used1, all1 := l.Requested(s.first.Resource), l.Allocatable(s.first.Resource)
-	used2, all2 := l.Requested(s.second.Resource), l.Allocatable(s.second.Resource)
+	lo, hi := from<<6, min(to<<6, len(out))
+	out = out[lo:hi]
+	now := s.now.of(l, s.first.Resource, s.second.Resource)[lo:hi]
+	used1, all1 := l.Requested(s.first.Resource)[lo:hi], l.Allocatable(s.first.Resource)[lo:hi]
+	used2, all2 := l.Requested(s.second.Resource)[lo:hi], l.Allocatable(s.second.Resource)[lo:hi]
 	add1, add2 := s.first.Amount, s.second.Amount
-	for i, word := range nodes {
-		base := i << 6
-		for ; word != 0; word &= word - 1 {
-			n := base + bits.TrailingZeros64(word)
-			out[n] += weight * rate(balanceOf(used1[n]+add1, all1[n], used2[n]+add2, all2[n]), now[n])
-		}
+	for i, all := range all1 {
+		out[i] += weight * rate(balanceOf(used1[i]+add1, all, used2[i]+add2, all2[i]), int64(now[i]))
 	}
 }
 

@@ -14,7 +14,7 @@ func (f *filter) Advise(slot int32) plugin.Advice {
 	advice := plugin.Advice{Missing: map[string]int64{}}
 	var details []string
 	if used, allowed := f.ledger.PodCount[slot], f.ledger.AllowedPods[slot]; used+1 > allowed {
-		advice.Missing[string(v1.ResourcePods)] = used + 1 - allowed
+		advice.Missing[string(v1.ResourcePods)] = int64(used + 1 - allowed)
 		advice.Distance = 1
 		details = append(details, fmt.Sprintf("has %d pods and takes %d", used, allowed))
 	}

@@ -1,8 +1,6 @@
 package noderesourcesfit
 
 import (
-	"math/bits"
-
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
 	"github.com/bayplan/bayplan/internal/scheduler/shape"
@@ -34,15 +32,27 @@ func (s *leastScore) Node(slot int32) int64 {
 }
 
 func (s *leastScore) Column(nodes ledger.Bitmap, weight int64, out []int64) {
+	s.Block(nodes, 0, len(nodes), weight, out)
+}
+
+// Block implements plugin.BlockScore.
+func (s *leastScore) Block(nodes ledger.Bitmap, from, to int, weight int64, out []int64) {
 	l := s.ledger
-	cpuUsed, memoryUsed := l.Scoring[shape.CPU], l.Scoring[shape.Memory]
-	cpu, memory := l.Allocatable(shape.CPU), l.Allocatable(shape.Memory)
-	for i, word := range nodes {
-		base := i << 6
-		for ; word != 0; word &= word - 1 {
-			slot := base + bits.TrailingZeros64(word)
-			out[slot] += weight * leastOf(cpuUsed[slot]+s.cpu, cpu[slot], memoryUsed[slot]+s.memory, memory[slot])
+	lo, hi := from<<6, min(to<<6, len(out))
+	out = out[lo:hi]
+	cpu, cpuUsed := l.Allocatable(shape.CPU)[lo:hi], l.Scoring[shape.CPU][lo:hi]
+	memory, memoryUsed := l.Allocatable(shape.Memory)[lo:hi], l.Scoring[shape.Memory][lo:hi]
+	for i, allCPU := range cpu {
+		allMemory := memory[i]
+		if allCPU <= 0 || allMemory <= 0 || allCPU|allMemory >= exactBelow {
+			out[i] += weight * leastOf(cpuUsed[i]+s.cpu, allCPU, memoryUsed[i]+s.memory, allMemory)
+			continue
 		}
+		// leastOf, written out: the compiler does not inline it.
+		freeCPU := max(allCPU-cpuUsed[i]-s.cpu, 0) * plugin.MaxScore
+		freeMemory := max(allMemory-memoryUsed[i]-s.memory, 0) * plugin.MaxScore
+		sum := int64(float64(freeCPU)/float64(allCPU)) + int64(float64(freeMemory)/float64(allMemory))
+		out[i] += weight * (sum >> 1)
 	}
 }
 

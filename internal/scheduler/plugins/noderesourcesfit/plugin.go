@@ -3,6 +3,7 @@
 package noderesourcesfit
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -28,11 +29,17 @@ func (*Plugin) Name() string { return Name }
 
 // NewFilter implements plugin.FilterPlugin.
 func (p *Plugin) NewFilter(l *ledger.Ledger, s *shape.Shape) plugin.Filter {
-	f := &filter{ledger: l}
+	f := &filter{ledger: l, amounts: [2]int64{notRequested, notRequested}}
 	for _, r := range s.Requests {
-		if !p.ignores(l.Shapes.Resources.Name(r.Resource)) {
-			f.requests = append(f.requests, r)
+		switch {
+		case p.ignores(l.Shapes.Resources.Name(r.Resource)):
+			continue
+		case r.Resource <= shape.Memory:
+			f.amounts[r.Resource] = r.Amount
+		default:
+			f.further = append(f.further, r)
 		}
+		f.requests = append(f.requests, r)
 	}
 	return f
 }
@@ -52,9 +59,15 @@ const (
 	unresolvable plugin.Code = 1 << 63
 )
 
+// notRequested is an amount of which no node has too little.
+const notRequested = math.MinInt64 / 2
+
 type filter struct {
 	ledger   *ledger.Ledger
 	requests []shape.Request
+	// amounts are the requests of CPU and memory, further the others.
+	amounts [2]int64
+	further []shape.Request
 }
 
 func (f *filter) Node(slot int32) plugin.Code {
@@ -77,34 +90,53 @@ func (f *filter) Node(slot int32) plugin.Code {
 // bit of the i-th request. Pods with more than 61 different resources share the last one.
 func bit(i int) plugin.Code { return 1 << min(i+1, 62) }
 
-// Column finds the nodes that fail with one pass a resource, and asks those for the reason.
+// Column implements plugin.Filter.
 func (f *filter) Column(pass ledger.Bitmap, fail func(int32, plugin.Code)) {
-	used, allowed := f.ledger.PodCount, f.ledger.AllowedPods
-	before := append(ledger.Bitmap(nil), pass...)
-	for i := range pass {
-		lo, hi := i<<6, min(i<<6+64, len(used))
-		pass[i] &^= short(used[lo:hi], allowed[lo:hi], 1)
-	}
-	for _, r := range f.requests {
-		requested, allocatable := f.ledger.Requested(r.Resource), f.ledger.Allocatable(r.Resource)
-		for i := range pass {
-			lo, hi := i<<6, min(i<<6+64, len(requested))
-			pass[i] &^= short(requested[lo:hi], allocatable[lo:hi], r.Amount)
+	f.Block(pass, 0, len(pass), fail)
+}
+
+// Block finds the nodes that fail with a pass over pods, CPU and memory and one for each further resource, and asks those
+// for the reason.
+func (f *filter) Block(pass ledger.Bitmap, from, to int, fail func(int32, plugin.Code)) {
+	l := f.ledger
+	cpu, cpuUsed := l.Allocatable(shape.CPU), l.Requested(shape.CPU)
+	memory, memoryUsed := l.Allocatable(shape.Memory), l.Requested(shape.Memory)
+	for i := from; i < to; i++ {
+		if pass[i] == 0 {
+			continue
 		}
-	}
-	for i := range pass {
-		for failed := before[i] &^ pass[i]; failed != 0; failed &= failed - 1 {
+		lo, hi := i<<6, min(i<<6+64, len(l.PodCount))
+		failed := tooMany(l.AllowedPods[lo:hi], l.PodCount[lo:hi])
+		failed |= short(cpu[lo:hi], cpuUsed[lo:hi], f.amounts[shape.CPU], memory[lo:hi], memoryUsed[lo:hi], f.amounts[shape.Memory])
+		for _, r := range f.further {
+			allocatable, used := l.Allocatable(r.Resource)[lo:hi], l.Requested(r.Resource)[lo:hi]
+			failed |= short(allocatable, used, r.Amount, allocatable, used, r.Amount)
+		}
+		failed &= pass[i]
+		pass[i] &^= failed
+		for ; failed != 0; failed &= failed - 1 {
 			slot := int32(i<<6 + bits.TrailingZeros64(failed))
 			fail(slot, f.Node(slot))
 		}
 	}
 }
 
-// short marks the nodes where used + amount > allowed: the sign bit of the difference, without a branch.
-func short(used, allowed []int64, amount int64) (word uint64) {
-	allowed = allowed[:len(used)]
-	for j := range used {
-		word |= uint64(allowed[j]-used[j]-amount) >> 63 << j
+// tooMany marks the nodes that take no more pods.
+func tooMany(allowed, pods []int32) (word uint64) {
+	allowed = allowed[:len(pods)]
+	for j := range pods {
+		word |= uint64(uint32(allowed[j]-pods[j]-1)>>31) << (j & 63)
+	}
+	return word
+}
+
+// short marks the nodes that have too little of either of two resources. A difference below zero is told by its sign
+// bit, without a branch. A resource that is not requested has the amount notRequested.
+func short(all1, used1 []int64, amount1 int64, all2, used2 []int64, amount2 int64) (word uint64) {
+	used1, all2, used2 = used1[:len(all1)], all2[:len(all1)], used2[:len(all1)]
+	for j := range all1 {
+		left := (all1[j] - used1[j] - amount1) | (all2[j] - used2[j] - amount2)
+		word |= uint64(left) >> 63 << (j & 63)
 	}
 	return word
 }

@@ -30,6 +30,18 @@ type Plugin struct {
 	SystemDefaults bool
 
 	pool plugin.Pool
+	// sums is working space.
+	sums []float64
+}
+
+// floats returns n zeros.
+func (p *Plugin) floats(n int) []float64 {
+	if cap(p.sums) < n {
+		p.sums = make([]float64, n, n+n/8)
+	}
+	p.sums = p.sums[:n]
+	clear(p.sums)
+	return p.sums
 }
 
 // New returns the plugin with the built-in defaults: at most 3 more pods on one node, 5 more in one zone, as far as
