@@ -23,13 +23,13 @@ const patience = 90 * time.Second
 
 // machine is what one test shares over the starts of its cluster: the program, a data directory, and an image of examples/hello in it.
 type machine struct {
-	t          *testing.T
+	t          testing.TB
 	bayplan    string
 	data       string
 	kubeconfig string
 }
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t testing.TB) *machine {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		t.Skip("runs containers, which needs Linux and root")
