@@ -13,6 +13,7 @@ import (
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins"
 	"github.com/bayplan/bayplan/internal/scheduler/queue"
+	"github.com/bayplan/bayplan/internal/scheduler/transcript"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,7 +67,7 @@ func (m *model) setNode(r *rapid.T) {
 	if pick(r, "taint", "", "", "taint") != "" {
 		words = append(words, "taint=special:NoSchedule")
 	}
-	m.nodes[name] = makeNode(m.t, name, parse(words))
+	m.nodes[name] = transcript.Node(m.t, name, words...)
 	m.core.SetNode(m.nodes[name], m.now)
 }
 
@@ -87,7 +88,7 @@ func (m *model) addPod(r *rapid.T) {
 	if pick(r, "assigned", "no", "no", "yes") == "yes" {
 		words = append(words, "on="+pick(r, "on", "n1", "n2", "n6"))
 	}
-	m.pods[name] = makePod(m.t, name, parse(words))
+	m.pods[name] = transcript.Pod(m.t, name, words...)
 	m.core.SetPod(m.pods[name], m.now)
 }
 
@@ -289,7 +290,7 @@ func (m *model) settle(r *rapid.T) {
 	for i := range 20 {
 		name := fmt.Sprintf("big%d", i)
 		labels := fmt.Sprintf("labels=zone=%c,disk=ssd", 'a'+i%2)
-		m.core.SetNode(makeNode(m.t, name, parse([]string{"cpu=1000", "memory=1000Gi", "pods=1000", labels})), m.now)
+		m.core.SetNode(transcript.Node(m.t, name, "cpu=1000", "memory=1000Gi", "pods=1000", labels), m.now)
 	}
 	placed := func(attempt *core.Attempt) {
 		if attempt.Node != "" {

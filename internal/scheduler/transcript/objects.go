@@ -1,4 +1,4 @@
-package core_test
+package transcript
 
 import (
 	"fmt"
@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// makeNode makes a node of the words cpu=, memory=, pods=, gpu=, labels=a=b,c=d, taint=key:Effect, image=name:MiB,
+// Node makes a node of the words cpu=, memory=, pods=, gpu=, labels=a=b,c=d, taint=key:Effect, image=name:MiB,
 // unschedulable.
-func makeNode(t *testing.T, name string, a args) *v1.Node {
+func Node(t testing.TB, name string, words ...string) *v1.Node {
+	a := parse(words)
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: set(a.get("labels", ""))}}
 	node.Labels[v1.LabelHostname] = name
 	node.Status.Allocatable = v1.ResourceList{
@@ -38,10 +39,11 @@ func makeNode(t *testing.T, name string, a args) *v1.Node {
 	return node
 }
 
-// makePod makes a pod of the words cpu=, memory=, gpu=, priority=, labels=, on=NODE, select=, tolerate=KEY, prefer=a=b:W,
+// Pod makes a pod of the words cpu=, memory=, gpu=, priority=, labels=, on=NODE, select=, tolerate=KEY, prefer=a=b:W,
 // require=a=b, named=NODE, port=, image=, gate, never, spread=KEY:SKEW:hard:a=b, near=KEY:a=b, apart=KEY:a=b,
 // like=KEY:a=b:W, dislike=KEY:a=b:W, start=SECONDS, nominated=NODE, scheduler=NAME.
-func makePod(t *testing.T, name string, a args) *v1.Pod {
+func Pod(t testing.TB, name string, words ...string) *v1.Pod {
+	a := parse(words)
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name), Labels: set(a.get("labels", ""))},
 		Spec: v1.PodSpec{
@@ -74,7 +76,7 @@ func makePod(t *testing.T, name string, a args) *v1.Pod {
 	return pod
 }
 
-func container(t *testing.T, a args) v1.Container {
+func container(t testing.TB, a args) v1.Container {
 	c := v1.Container{Name: "main", Image: a.get("image", "hello"), Resources: v1.ResourceRequirements{Requests: v1.ResourceList{}}}
 	for word, name := range map[string]v1.ResourceName{"cpu": v1.ResourceCPU, "memory": v1.ResourceMemory, "gpu": "example.com/gpu"} {
 		if text := a.get(word, ""); text != "" {
@@ -87,7 +89,7 @@ func container(t *testing.T, a args) v1.Container {
 	return c
 }
 
-func nodeAffinity(t *testing.T, a args) *v1.NodeAffinity {
+func nodeAffinity(t testing.TB, a args) *v1.NodeAffinity {
 	n := &v1.NodeAffinity{}
 	var terms []v1.NodeSelectorTerm
 	for _, pair := range a["require"] {
@@ -114,7 +116,7 @@ func in(pairs map[string]string) (out []v1.NodeSelectorRequirement) {
 	return out
 }
 
-func spread(t *testing.T, text string) v1.TopologySpreadConstraint {
+func spread(t testing.TB, text string) v1.TopologySpreadConstraint {
 	parts := strings.SplitN(text, ":", 4)
 	c := v1.TopologySpreadConstraint{
 		TopologyKey: parts[0], MaxSkew: int32(number(t, parts[1])), WhenUnsatisfiable: v1.ScheduleAnyway,
@@ -126,7 +128,7 @@ func spread(t *testing.T, text string) v1.TopologySpreadConstraint {
 	return c
 }
 
-func podAffinity(t *testing.T, out *v1.Affinity, a args) {
+func podAffinity(t testing.TB, out *v1.Affinity, a args) {
 	term := func(text string) (v1.PodAffinityTerm, int32) {
 		parts := strings.SplitN(text+":0", ":", 4)
 		return v1.PodAffinityTerm{TopologyKey: parts[0], LabelSelector: &metav1.LabelSelector{MatchLabels: set(parts[1])}},
@@ -154,7 +156,7 @@ func podAffinity(t *testing.T, out *v1.Affinity, a args) {
 	}
 }
 
-func quantity(t *testing.T, text string) resource.Quantity {
+func quantity(t testing.TB, text string) resource.Quantity {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
 		t.Fatalf("quantity %q: %v", text, err)
@@ -162,7 +164,7 @@ func quantity(t *testing.T, text string) resource.Quantity {
 	return q
 }
 
-func number(t *testing.T, text string) int64 {
+func number(t testing.TB, text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		t.Fatal(fmt.Errorf("number %q: %w", text, err))
