@@ -21,12 +21,32 @@ func (p *pods) admit(pod *v1.Pod) *lifecycle.Ending {
 	if pod.Status.StartTime != nil && pod.Status.Phase == v1.PodRunning {
 		return nil // it ran here before the machine or the agent was stopped
 	}
+	if p.node.underPressure() && lifecycle.QOSClass(pod) == v1.PodQOSBestEffort && !tolerates(pod, v1.TaintNodeMemoryPressure) {
+		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: "Evicted", Message: "The node had condition: [MemoryPressure]. "}
+	}
 	used, count := p.used(pod.UID)
 	if reason, message := fits(resource.PodRequests(pod, resource.PodResourcesOptions{}), used, count, p.node.view.Allocatable); reason != "" {
 		grace := time.Duration(0)
 		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message, Grace: &grace}
 	}
 	return nil
+}
+
+// underPressure tells whether memory is short.
+func (n *Node) underPressure() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pressure
+}
+
+func tolerates(pod *v1.Pod, taint string) bool {
+	for i := range pod.Spec.Tolerations {
+		t := &pod.Spec.Tolerations[i]
+		if (t.Key == taint || t.Key == "" && t.Operator == v1.TolerationOpExists) && (t.Effect == "" || t.Effect == v1.TaintEffectNoSchedule) {
+			return true
+		}
+	}
+	return false
 }
 
 // used is what the other pods of the node that have not ended were granted.

@@ -62,6 +62,16 @@ type Config struct {
 	// ClusterDNS and ClusterDomain are what pods resolve names with; without them pods use the machine's resolv.conf. Optional.
 	ClusterDNS    []netip.Addr
 	ClusterDomain string
+	// MemoryThreshold is the free memory in bytes below which a pod is evicted; 0 is 100 MiB, negative turns it off. Optional.
+	MemoryThreshold int64
+	// FreeMemory tells the machine's free memory. Optional: what the kernel says.
+	FreeMemory func() (int64, error)
+	// LogMaxSize and LogMaxFiles bound each container's logs. Optional: 10 MiB and 5 files; a negative size turns rotation off.
+	LogMaxSize  int64
+	LogMaxFiles int
+	// ImageGCHigh and ImageGCLow are percentages of disk usage: above the first unused images are removed until it is at the second.
+	// Optional: images stay, as one expects of the machine of a developer.
+	ImageGCHigh, ImageGCLow int
 	// ParallelPulls is how many images are pulled at once. Optional: 4.
 	ParallelPulls int
 }
@@ -70,6 +80,10 @@ const (
 	defaultMaxPods = 110
 	defaultVersion = "v1.37.2"
 	defaultPulls   = 4
+
+	defaultMemoryThreshold = 100 << 20
+	defaultLogSize         = 10 << 20
+	defaultLogFiles        = 5
 )
 
 func (c *Config) complete() error {
@@ -95,6 +109,21 @@ func (c *Config) complete() error {
 	}
 	if c.ParallelPulls == 0 {
 		c.ParallelPulls = defaultPulls
+	}
+	if c.MemoryThreshold == 0 {
+		c.MemoryThreshold = defaultMemoryThreshold
+	}
+	if c.FreeMemory == nil {
+		c.FreeMemory = freeMemory
+	}
+	if c.LogMaxSize == 0 {
+		c.LogMaxSize = defaultLogSize
+	}
+	if c.LogMaxFiles == 0 {
+		c.LogMaxFiles = defaultLogFiles
+	}
+	if c.ImageGCHigh > 0 && (c.ImageGCLow <= 0 || c.ImageGCLow > c.ImageGCHigh || c.ImageGCHigh > 100) {
+		return fmt.Errorf("node agent %s: image collection needs 0 < ImageGCLow <= ImageGCHigh <= 100, not %d and %d", c.Name, c.ImageGCLow, c.ImageGCHigh)
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext

@@ -1,8 +1,12 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	goruntime "runtime"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,4 +32,28 @@ func inspectMachine(root string) (machine, error) {
 	}
 	m.kernel = unix.ByteSliceToString(name.Release[:])
 	return m, nil
+}
+
+// diskUsage is the size and the free space of the file system at path.
+func diskUsage(path string) (capacity, free int64, err error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return 0, 0, fmt.Errorf("file system of %s: %w", path, err)
+	}
+	return int64(fs.Blocks) * fs.Bsize, int64(fs.Bavail) * fs.Bsize, nil
+}
+
+// freeMemory is what the kernel could give to new processes without swapping.
+func freeMemory() (int64, error) {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+			kibi, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kibi << 10, err
+		}
+	}
+	return 0, errors.New("/proc/meminfo does not tell MemAvailable")
 }

@@ -4,6 +4,10 @@ package node
 
 import "errors"
 
-func inspectMachine(string) (machine, error) {
-	return machine{}, errors.New("real nodes need Linux; simulated nodes (--sim-nodes) run everywhere")
-}
+var errLinux = errors.New("real nodes need Linux; simulated nodes (--sim-nodes) run everywhere")
+
+func inspectMachine(string) (machine, error) { return machine{}, errLinux }
+
+func diskUsage(string) (capacity, free int64, err error) { return 0, 0, errLinux }
+
+func freeMemory() (int64, error) { return 0, errLinux }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -34,8 +35,12 @@ type Node struct {
 	// changed asks for a look at the node's status.
 	changed chan struct{}
 
-	mu     sync.Mutex
-	health runtimeHealth
+	volumes *volume.Manager
+
+	mu           sync.Mutex
+	health       runtimeHealth
+	pressure     bool // memory is short, or was a short while ago
+	pressureSeen time.Time
 }
 
 // New makes an agent. It asks the runtime for its version and looks at the machine, but changes nothing.
@@ -60,10 +65,11 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	recorder := n.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: cfg.Name})
 	view := func() *translate.Node { return &n.view }
 	src := &sources{client: cfg.Client}
+	n.volumes = volume.New(cfg.Client, src, view, cfg.Clock)
 	n.deps = &worker.Deps{
 		Client: cfg.Client, Runtime: cfg.Runtime, RuntimeName: version.RuntimeName, Recorder: recorder, Clock: cfg.Clock, Node: view, Sources: src,
 		Images:  image.NewPuller(cfg.Runtime, cfg.Clock, cfg.ParallelPulls, n.touch),
-		Volumes: volume.New(cfg.Client, src, view, cfg.Clock),
+		Volumes: n.volumes,
 		Probes:  &probe.Prober{Runtime: cfg.Runtime, Dial: cfg.Dial, Clock: cfg.Clock},
 		Cgroups: cfg.Cgroups,
 	}
@@ -112,6 +118,7 @@ func (n *Node) Run(ctx context.Context) error {
 	parts.Go(func() { n.pods.watchRuntime(ctx) })
 	parts.Go(func() { n.pods.run(ctx, known) })
 	parts.Go(func() { n.keepStatus(ctx) })
+	parts.Go(func() { n.keepHouse(ctx) })
 	<-ctx.Done()
 	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
 		return cause

@@ -96,14 +96,18 @@ func merge(have, own v1.ResourceList) v1.ResourceList {
 
 func (n *Node) conditions(s *v1.NodeStatus) {
 	n.mu.Lock()
-	health := n.health
+	health, pressure := n.health, n.pressure
 	n.mu.Unlock()
 	ready := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
 	if !health.ready {
 		ready.Status, ready.Reason, ready.Message = v1.ConditionFalse, "KubeletNotReady", health.message
 	}
+	memory := v1.NodeCondition{Type: v1.NodeMemoryPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"}
+	if pressure {
+		memory.Status, memory.Reason, memory.Message = v1.ConditionTrue, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"
+	}
 	own := []v1.NodeCondition{
-		{Type: v1.NodeMemoryPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+		memory,
 		{Type: v1.NodeDiskPressure, Status: v1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
 		{Type: v1.NodePIDPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
 		ready,

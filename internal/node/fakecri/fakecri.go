@@ -36,6 +36,7 @@ type Runtime struct {
 	exec       func(ctx context.Context, container string, cmd []string) (stdout string, code int32, err error)
 	ignoreTerm map[string]bool
 	delays     map[string]time.Duration
+	memory     map[string]uint64
 }
 
 type sandbox struct {
@@ -57,7 +58,7 @@ type container struct {
 func New(c clock.Clock) *Runtime {
 	return &Runtime{
 		clock: c, images: map[string]*cri.Image{}, failures: map[string]error{}, listeners: map[chan *cri.ContainerEventResponse]bool{},
-		ignoreTerm: map[string]bool{}, delays: map[string]time.Duration{},
+		ignoreTerm: map[string]bool{}, delays: map[string]time.Duration{}, memory: map[string]uint64{},
 	}
 }
 
@@ -90,6 +91,13 @@ func (r *Runtime) IgnoreTerm(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ignoreTerm[name] = true
+}
+
+// UseMemory sets the working set of all containers of a pod.
+func (r *Runtime) UseMemory(pod string, bytes uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.memory[pod] = bytes
 }
 
 // OnExec answers ExecSync.

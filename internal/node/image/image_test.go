@@ -125,3 +125,34 @@ func TestOnePullForMany(t *testing.T) {
 		}
 	})
 }
+
+func TestCollect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cri := fakecri.New(clock.RealClock{})
+		for _, name := range []string{"used:1", "old:1", "other:1"} {
+			cri.AddImage(name)
+		}
+		free := int64(5000)
+		c := &Collector{Images: cri, Clock: clock.RealClock{}, High: 85, Low: 80, Usage: func(string) (int64, int64, error) { return 10000, free, nil }}
+		collect := func(want ...string) {
+			t.Helper()
+			got, err := c.Collect(t.Context(), map[string]bool{"used:1": true})
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("removed %q, %v; want %q", got, err, want)
+			}
+		}
+		free = 1500
+		collect() // all are too young
+		time.Sleep(3 * time.Minute)
+		cri.AddImage("young:1")
+		free = 5000
+		collect() // there is room
+		free = 1500
+		collect("old:1") // 1000 bytes take usage from 85 to 75 percent
+		free = 0
+		collect("other:1")
+		collect()
+		time.Sleep(3 * time.Minute)
+		collect("young:1")
+	})
+}

@@ -153,6 +153,13 @@ func (w *Worker) Finished() bool {
 	return p == v1.PodSucceeded || p == v1.PodFailed
 }
 
+// Ending tells whether the pod was deleted, or the node has ended it.
+func (w *Worker) Ending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.end != nil || w.gone || w.pod.DeletionTimestamp != nil
+}
+
 func (w *Worker) wake() {
 	select {
 	case w.poke <- struct{}{}:
