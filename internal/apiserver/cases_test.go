@@ -1,7 +1,22 @@
 package apiserver_test
 
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"strings"
+)
+
 // testedElsewhere are resources that are asked and not stored, or that have tests of their own.
-var testedElsewhere = []string{}
+var testedElsewhere = []string{
+	"tokenreviews.v1.authentication.k8s.io", "selfsubjectreviews.v1.authentication.k8s.io", "subjectaccessreviews.v1.authorization.k8s.io",
+	"localsubjectaccessreviews.v1.authorization.k8s.io", "selfsubjectaccessreviews.v1.authorization.k8s.io", "selfsubjectrulesreviews.v1.authorization.k8s.io",
+}
 
 const (
 	podTemplate = `{metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}`
@@ -17,7 +32,7 @@ var kindCases = []kindCase{
 		columns: "Name, Type, Data, Age", row: "a | Opaque | 1",
 	},
 	{
-		resource: "serviceaccounts.v1", short: "sa", object: `automountServiceAccountToken: true`, columns: "Name, Secrets, Age", row: "a | 0",
+		resource: "serviceaccounts.v1", short: "sa", subs: "token", object: `automountServiceAccountToken: true`, columns: "Name, Secrets, Age", row: "a | 0",
 	},
 	{
 		resource: "namespaces.v1", short: "ns", subs: "finalize status", name: "an", object: `spec: {finalizers: [kubernetes]}`, want: `{"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
@@ -29,7 +44,7 @@ var kindCases = []kindCase{
 		columns: "Name, Status, Roles, Age, Version, Internal-IP*, External-IP*, OS-Image*, Kernel-Version*, Container-Runtime*",
 	},
 	{
-		resource: "pods.v1", short: "po category/all", subs: "attach binding eviction exec log portforward proxy status", generation: true,
+		resource: "pods.v1", short: "po category/all", subs: "attach binding ephemeralcontainers eviction exec log portforward proxy resize status", generation: true,
 		object: `spec: {containers: [{name: c, image: "i:1"}]}`,
 		want: `{"spec": {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30,
 			"enableServiceLinks": true}, "status": {"phase": "Pending", "qosClass": "BestEffort"}}`,
@@ -211,4 +226,107 @@ var kindCases = []kindCase{
 		want: `{"spec": {"minReplicas": 1, "targetCPUUtilizationPercentage": 50}}`, status: `{currentReplicas: 2, desiredReplicas: 2, currentCPUUtilizationPercentage: 40}`,
 		columns: "Name, Reference, Targets, MinPods, MaxPods, Replicas, Age", row: "a | Deployment/d | cpu: 40%/50% | 1 | 3 | 2",
 	},
+	{
+		resource: "ingresses.v1.networking.k8s.io", short: "ing", subs: "status", generation: true,
+		object:  `spec: {tls: [{secretName: t}], rules: [{host: a.io, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: s, port: {number: 80}}}}]}}]}`,
+		status:  `{loadBalancer: {ingress: [{ip: 10.1.0.1}]}}`,
+		columns: "Name, Class, Hosts, Address, Ports, Age", row: "a | <none> | a.io | 10.1.0.1 | 80, 443",
+	},
+	{
+		resource: "ingressclasses.v1.networking.k8s.io", generation: true, object: `spec: {controller: a.io/b, parameters: {apiGroup: g.io, kind: K, name: p}}`,
+		want: `{"spec": {"parameters": {"scope": "Cluster"}}}`, columns: "Name, Controller, Parameters, Age", row: "a | a.io/b | K.g.io/p",
+	},
+	{
+		resource: "networkpolicies.v1.networking.k8s.io", short: "netpol", generation: true, object: `spec: {podSelector: ` + selector + `, egress: [{ports: [{port: 80}]}]}`,
+		want: `{"spec": {"policyTypes": ["Ingress", "Egress"], "egress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}}`, columns: "Name, Pod-Selector, Age", row: "a | app=a",
+	},
+	{
+		resource: "runtimeclasses.v1.node.k8s.io", object: `handler: h`, columns: "Name, Handler, Age", row: "a | h",
+	},
+	{
+		resource: "storageversionmigrations.v1.storagemigration.k8s.io", subs: "status", object: `spec: {resource: {group: apps, resource: deployments}}`,
+		status: `{conditions: [{type: X, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, columns: "Name, Resource, Age", row: "a | deployments.apps",
+	},
+	{
+		resource: "certificatesigningrequests.v1.certificates.k8s.io", short: "csr", subs: "approval status",
+		object: `spec: {signerName: a.io/b, usages: [client auth], expirationSeconds: 3600, username: forged, request: ` + certificateRequest() + `}`,
+		want:   `{"spec": {"username": "tester"}}`, status: `{conditions: [{type: Failed, status: "True", lastUpdateTime: "2026-01-01T00:00:00Z", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+		columns: "Name, Age, SignerName, Requestor, RequestedDuration, Condition", row: "a | a.io/b | tester | 60m | Pending,Failed",
+	},
+	{
+		resource: "clustertrustbundles.v1.certificates.k8s.io", name: "a.io:b:c", object: `spec: {signerName: a.io/b, trustBundle: "` + trustBundle() + `"}`,
+		columns: "Name, SignerName, Age", row: "a.io:b:c | a.io/b",
+	},
+	{
+		resource: "flowschemas.v1.flowcontrol.apiserver.k8s.io", subs: "status", generation: true,
+		object: `spec: {priorityLevelConfiguration: {name: p}, rules: [{subjects: [{kind: Group, group: {name: g}}], nonResourceRules: [{verbs: [get], nonResourceURLs: [/x]}]}]}`,
+		want:   `{"spec": {"matchingPrecedence": 1000}}`, status: `{conditions: [{type: Dangling, status: "True", lastTransitionTime: null}]}`,
+		columns: "Name, PriorityLevel, MatchingPrecedence, DistinguisherMethod, Age, MissingPL", row: "a | p | 1000 | <none> | True",
+	},
+	{
+		resource: "prioritylevelconfigurations.v1.flowcontrol.apiserver.k8s.io", subs: "status", generation: true, object: `spec: {type: Limited, limited: {limitResponse: {type: Queue, queuing: {}}}}`,
+		want:    `{"spec": {"limited": {"nominalConcurrencyShares": 30, "lendablePercent": 0, "limitResponse": {"queuing": {"queues": 64, "handSize": 8, "queueLengthLimit": 50}}}}}`,
+		status:  `{conditions: [{type: X, status: "True", lastTransitionTime: null}]}`,
+		columns: "Name, Type, NominalConcurrencyShares, Queues, HandSize, QueueLengthLimit, Age", row: "a | Limited | 30 | 64 | 8 | 50",
+	},
+	{
+		resource: "validatingwebhookconfigurations.v1.admissionregistration.k8s.io", short: "category/api-extensions", generation: true,
+		object: `webhooks: [{name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: ns}},
+			rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}], objectSelector: {matchLabels: {never: matches}}}]`,
+		columns: "Name, Webhooks, Age", row: "a | 1",
+	},
+	{
+		resource: "mutatingwebhookconfigurations.v1.admissionregistration.k8s.io", short: "category/api-extensions", generation: true,
+		object: `webhooks: [{name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "https://x.io"}}]`, columns: "Name, Webhooks, Age", row: "a | 1",
+	},
+	{
+		resource: "validatingadmissionpolicies.v1.admissionregistration.k8s.io", short: "category/api-extensions", subs: "status", generation: true,
+		object: `spec: {validations: [{expression: "true"}], matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [x.io], apiVersions: [v1], resources: [xs]}]}}`,
+		want:   `{"spec": {"failurePolicy": "Fail", "matchConstraints": {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}}}`,
+		status: `{observedGeneration: 1}`, columns: "Name, Validations, ParamKind, Age", row: "a | 1 | <unset>",
+	},
+	{
+		resource: "validatingadmissionpolicybindings.v1.admissionregistration.k8s.io", short: "category/api-extensions", generation: true,
+		object: `spec: {policyName: p, validationActions: [Deny]}`, columns: "Name, PolicyName, ParamRef, Age", row: "a | p | <unset>",
+	},
+	{
+		resource: "mutatingadmissionpolicies.v1.admissionregistration.k8s.io", short: "category/api-extensions", generation: true,
+		object: `spec: {reinvocationPolicy: Never, mutations: [{patchType: JSONPatch, jsonPatch: {expression: "[]"}}],
+			matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [x.io], apiVersions: [v1], resources: [xs]}]}}`,
+		want: `{"spec": {"failurePolicy": "Fail"}}`, columns: "Name, Mutations, ParamKind, Age", row: "a | 1 | <unset>",
+	},
+	{
+		resource: "mutatingadmissionpolicybindings.v1.admissionregistration.k8s.io", short: "category/api-extensions", generation: true, object: `spec: {policyName: p}`,
+		columns: "Name, PolicyName, ParamRef, Age", row: "a | p | <unset>",
+	},
+	{
+		resource: "deviceclasses.v1.resource.k8s.io", generation: true, object: `spec: {selectors: [{cel: {expression: "true"}}]}`, columns: "Name, Age",
+	},
+	{
+		resource: "resourceclaims.v1.resource.k8s.io", subs: "status", object: `spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d}}]}}`,
+		want:   `{"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "d", "allocationMode": "ExactCount", "count": 1}}]}}}`,
+		status: `{allocation: {devices: {results: [{request: r, driver: d.io, pool: p, device: x}]}}}`, columns: "Name, State, Age", row: "a | allocated",
+	},
+	{
+		resource: "resourceclaimtemplates.v1.resource.k8s.io", object: `spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d}}]}}}`, columns: "Name, Age",
+	},
+	{
+		resource: "resourceslices.v1.resource.k8s.io", generation: true, object: `spec: {driver: d.io, nodeName: node, pool: {name: p, resourceSliceCount: 1, generation: 1}, devices: [{name: x}]}`,
+		columns: "Name, Node, Driver, Pool, Age", row: "a | node | d.io | p",
+	},
+}
+
+// certificateRequest is a request in PEM in base64, as it stands in YAML.
+func certificateRequest() string {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	der, _ := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "c"}}, key)
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+}
+
+// trustBundle is a certificate in PEM, as it stands in a quoted text of YAML.
+func trustBundle() string {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, _ := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return strings.ReplaceAll(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), "\n", "\\n")
 }

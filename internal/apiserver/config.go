@@ -37,7 +37,8 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 	c.LoopbackClientConfig = loopback
 	c.LongRunningFunc = longRunning
 	c.RESTOptionsGetter = &storageOptions{scheme: scheme, decorator: config.Store.Decorator()}
-	c.Authentication.Authenticator = authentication.New(config.Authority.Pool(), s.tokens)
+	c.Authentication.Authenticator = authentication.New(config.Authority.Pool(), s.tokens, s.accounts)
+	c.Authentication.APIAudiences = s.accounts.Audiences()
 	// The library wants a configuration of OpenAPI to be there for `kubectl version` and the like; descriptions are installed by describe.go.
 	c.SkipOpenAPIInstallation = true
 	c.AddHealthChecks(healthz.NamedCheck("etcd", func(r *http.Request) error { return config.Store.Healthy(r.Context()) }))

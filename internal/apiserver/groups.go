@@ -4,46 +4,97 @@ import (
 	"net/netip"
 	"slices"
 
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/clock"
+
 	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/admissionregistration"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/allocate"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/apps"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/authentication"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/authorization"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/autoscaling"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/batch"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/certificates"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/coordination"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/core"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/devices"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/discovery"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/events"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/flowcontrol"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/networking"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/node"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/policy"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/rbac"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/scheduling"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/storage"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/storagemigration"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/tokens"
 )
 
 // DefaultServiceCIDR is where services get their addresses from unless the configuration says otherwise.
 var DefaultServiceCIDR = netip.MustParsePrefix("10.96.0.0/16")
 
-// Groups are the API groups that are served, in the order of discovery. Of several versions of a group the preferred one comes first. The nodes are how
-// requests that end at a node reach it.
-func Groups(nodes relay.Nodes, serviceCIDR netip.Prefix) []resource.Group {
-	if !serviceCIDR.IsValid() {
-		serviceCIDR = DefaultServiceCIDR
+// needs are what kinds need of the rest of the server.
+type needs struct {
+	// nodes is how requests that end at a node reach it.
+	nodes       relay.Nodes
+	serviceCIDR netip.Prefix
+	// tokens are those of service accounts; reviewed are all tokens that a TokenReview may ask about.
+	tokens   *tokens.Tokens
+	reviewed authenticator.Token
+	// authorizer is there when requests come.
+	authorizer func() authorizer.UnconditionalAuthorizer
+}
+
+func (s *Server) needs(config Config, nodes relay.Nodes) needs {
+	n := needs{
+		nodes: nodes, serviceCIDR: config.ServiceCIDR, tokens: s.accounts, reviewed: tokenunion.New(s.accounts, s.tokens),
+		authorizer: func() authorizer.UnconditionalAuthorizer { return s.generic.Authorizer },
 	}
+	if !n.serviceCIDR.IsValid() {
+		n.serviceCIDR = DefaultServiceCIDR
+	}
+	return n
+}
+
+// groups are the API groups that are served, in the order of discovery. Of several versions of a group the preferred one comes first.
+func groups(n needs) []resource.Group {
 	event, addresses, budgets := core.Event(), networking.IPAddress(), policy.PodDisruptionBudget()
-	groups := []resource.Group{
+	return slices.Concat([]resource.Group{
 		core.Group(core.Options{
-			Nodes: nodes, Event: event, ServiceCIDR: serviceCIDR, NodePorts: allocate.DefaultPorts, IPAddresses: addresses, Budgets: budgets,
+			Nodes: n.nodes, Event: event, ServiceCIDR: n.serviceCIDR, NodePorts: allocate.DefaultPorts, IPAddresses: addresses, Budgets: budgets, Tokens: n.tokens,
 		}),
 		events.Group(event),
-		apps.Group(),
+		authentication.Group(n.reviewed, n.tokens.Audiences()),
+		authorization.Group(n.authorizer),
+	}, autoscaling.Groups(), []resource.Group{
+		batch.Group(),
+		certificates.Group(),
 		networking.Group(addresses),
 		policy.Group(budgets),
 		rbac.Group(),
 		storage.Group(),
+		admissionregistration.Group(),
+		apps.Group(),
+	}, scheduling.Groups(), []resource.Group{
 		coordination.Group(),
+		node.Group(),
 		discovery.Group(),
-		batch.Group(),
+		flowcontrol.Group(),
+		devices.Group(),
+		storagemigration.Group(),
+	})
+}
+
+// serviceAccountTokens are signed by a key that is kept with the authority's.
+func serviceAccountTokens(config Config) (*tokens.Tokens, error) {
+	key, err := config.Authority.SigningKey("sa")
+	if err != nil {
+		return nil, err
 	}
-	return slices.Concat(groups, autoscaling.Groups(), scheduling.Groups())
+	return tokens.New(key, clock.RealClock{})
 }

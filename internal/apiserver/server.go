@@ -26,6 +26,7 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/inprocess"
 	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/tokens"
 	"github.com/bayplan/bayplan/internal/pki"
 	"github.com/bayplan/bayplan/internal/store"
 )
@@ -51,6 +52,7 @@ type Server struct {
 	address   string
 	authority *pki.Authority
 	tokens    *authentication.ProcessTokens
+	accounts  *tokens.Tokens
 	client    kubernetes.Interface
 }
 
@@ -65,6 +67,9 @@ func New(config Config) (*Server, error) {
 		tokens:    &authentication.ProcessTokens{},
 	}
 	var err error
+	if s.accounts, err = serviceAccountTokens(config); err != nil {
+		return nil, err
+	}
 	loopback := s.ClientConfig(&user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}})
 	if s.client, err = kubernetes.NewForConfig(loopback); err != nil {
 		return nil, err
@@ -73,7 +78,7 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups := Groups(nodes, config.ServiceCIDR)
+	groups := groups(s.needs(config, nodes))
 	scheme, err := newScheme(groups)
 	if err != nil {
 		return nil, err

@@ -47,6 +47,7 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 
 func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	object, former := obj.(T), old.(T)
+	forgetVersion(former)
 	if s.kind.HasStatus {
 		keepStatus(object, former)
 	}
@@ -140,6 +141,7 @@ type statusStrategy[T Object] struct{ strategy[T] }
 
 func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	object, former := obj.(T), old.(T)
+	forgetVersion(former)
 	keepContent(object, former)
 	object.SetGeneration(former.GetGeneration())
 	object.SetOwnerReferences(former.GetOwnerReferences())
@@ -173,6 +175,12 @@ func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.
 	set.Insert(fieldpath.MakePathOrDie("metadata", "ownerReferences"))
 	set.Insert(fieldpath.MakePathOrDie("metadata", "deletionTimestamp"))
 	return s.inVersions(set)
+}
+
+// forgetVersion clears the version that server-side apply leaves on the object that it read: objects inside the server have none. Else an object would differ
+// from an equal one that a client applied, and every repeated apply would be a change.
+func forgetVersion(obj runtime.Object) {
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 }
 
 var (

@@ -26,6 +26,7 @@ type subStrategy[T Object] struct {
 
 func (s subStrategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	object, former := obj.(T), old.(T)
+	forgetVersion(former)
 	s.sub.Prepare(ctx, object, former)
 	if s.kind.Generation {
 		object.SetGeneration(former.GetGeneration())

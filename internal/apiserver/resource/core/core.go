@@ -11,6 +11,7 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/allocate"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/tokens"
 )
 
 // Options are what kinds of the core group need of the rest of the server.
@@ -25,10 +26,13 @@ type Options struct {
 	IPAddresses *resource.Kind[*networkingv1.IPAddress]
 	// Budgets is the kind by which evictions are allowed.
 	Budgets *resource.Kind[*policyv1.PodDisruptionBudget]
+	// Tokens issues the tokens of service accounts.
+	Tokens *tokens.Tokens
 }
 
 // Group returns the core group.
 func Group(options Options) resource.Group {
+	nodes, pods, secrets := node(), pod(options), secret()
 	return resource.Group{
 		GroupVersion: corev1.SchemeGroupVersion,
 		AddToScheme:  corev1.AddToScheme,
@@ -38,15 +42,15 @@ func Group(options Options) resource.Group {
 			options.Event,
 			limitRange(),
 			namespace(),
-			node(),
+			nodes,
 			persistentVolumeClaim(),
 			persistentVolume(),
-			pod(options),
+			pods,
 			podTemplate(),
 			replicationController(),
 			resourceQuota(),
-			secret(),
-			serviceAccount(),
+			secrets,
+			serviceAccount(options, pods, secrets, nodes),
 			service(options),
 		},
 	}

@@ -57,6 +57,7 @@ func pod(options Options) *resource.Kind[*corev1.Pod] {
 			"status.nominatedNodeName": func(p *corev1.Pod) string { return p.Status.NominatedNodeName },
 		},
 		Columns: podColumns(),
+		Subs:    map[string]resource.Sub[*corev1.Pod]{"ephemeralcontainers": ephemeralContainers(), "resize": resize()},
 		Extra: func(env resource.Environment, store *genericregistry.Store) (map[string]rest.Storage, error) {
 			budgets, err := options.Budgets.Store(env, policyv1.SchemeGroupVersion)
 			extra := relay.PodStorage(store, options.Nodes)

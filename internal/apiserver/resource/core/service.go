@@ -9,11 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 )
 
 func service(options Options) *resource.Kind[*corev1.Service] {
+	var a *allocation
 	return &resource.Kind[*corev1.Service]{
 		Resource:       "services",
 		ShortNames:     []string{"svc"},
@@ -42,9 +44,11 @@ func service(options Options) *resource.Kind[*corev1.Service] {
 				return metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector})
 			}},
 		},
-		Adjust: func(env resource.Environment, store *genericregistry.Store) error {
-			return installAllocation(env, store, options)
+		Adjust: func(env resource.Environment, store *genericregistry.Store) (err error) {
+			a, err = installAllocation(env, store, options)
+			return err
 		},
+		Wrap: func(s *resource.Storage) rest.Storage { return &serviceStorage{s, a} },
 	}
 }
 

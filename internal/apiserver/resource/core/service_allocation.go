@@ -14,109 +14,136 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/allocate"
 )
 
 // allocation gives services their addresses and node ports before they are stored, and takes back what was given when storing fails or when the service goes.
+//
+// The registry calls before it prepares and checks an object, and once more for every attempt that another writer forestalled; what becomes of the write only
+// serviceStorage sees. So the attempts of one request share a draft, which is settled when the request has ended.
 type allocation struct {
 	addresses *allocate.Addresses
 	ports     *allocate.Ports
 }
 
+// draft is what a request took so far, and what it gives back when it succeeds.
+type draft struct {
+	service          *corev1.Service
+	takenAddresses   []netip.Addr
+	takenPorts       []int32
+	droppedAddresses []netip.Addr
+	droppedPorts     []int32
+}
+
+type draftKey struct{}
+
+// take notes an address that was reserved; a dry run reserves nothing.
+func (d *draft) take(dryRun bool, address netip.Addr) {
+	if !dryRun {
+		d.takenAddresses = append(d.takenAddresses, address)
+	}
+}
+
+// serviceStorage settles what requests took.
+type serviceStorage struct {
+	*resource.Storage
+	allocation *allocation
+}
+
+// Create implements rest.Creater.
+func (s *serviceStorage) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	d := &draft{}
+	out, err := s.Storage.Create(context.WithValue(ctx, draftKey{}, d), obj, validate, options)
+	s.allocation.settle(ctx, d, err)
+	return out, err
+}
+
+// Update implements rest.Updater.
+func (s *serviceStorage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	d := &draft{}
+	out, created, err := s.Storage.Update(context.WithValue(ctx, draftKey{}, d), name, info, create, update, forceCreate, options)
+	s.allocation.settle(ctx, d, err)
+	return out, created, err
+}
+
 // installAllocation hooks the allocation into the registry of services.
-func installAllocation(env resource.Environment, store *genericregistry.Store, options Options) error {
+func installAllocation(env resource.Environment, store *genericregistry.Store, options Options) (*allocation, error) {
 	addresses, err := options.addresses(env)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ports, err := allocate.NewPorts(env.Options, options.NodePorts)
 	if err != nil {
-		return fmt.Errorf("storage of node ports: %w", err)
+		return nil, fmt.Errorf("storage of node ports: %w", err)
 	}
 	a := &allocation{addresses: addresses, ports: ports}
 	store.BeginCreate = func(ctx context.Context, obj runtime.Object, o *metav1.CreateOptions) (genericregistry.FinishFunc, error) {
-		return a.change(ctx, obj.(*corev1.Service), &corev1.Service{}, dryrun.IsDryRun(o.DryRun))
+		return nothing, a.change(ctx, obj.(*corev1.Service), &corev1.Service{}, dryrun.IsDryRun(o.DryRun))
 	}
 	store.BeginUpdate = func(ctx context.Context, obj, old runtime.Object, o *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
-		return a.change(ctx, obj.(*corev1.Service), old.(*corev1.Service), dryrun.IsDryRun(o.DryRun))
+		if ctx.Value(draftKey{}) == nil {
+			// A write to status, which leaves all that is allocated as it is.
+			return nothing, nil
+		}
+		prepareServiceUpdate(ctx, obj.(*corev1.Service), old.(*corev1.Service))
+		return nothing, a.change(ctx, obj.(*corev1.Service), old.(*corev1.Service), dryrun.IsDryRun(o.DryRun))
 	}
 	store.AfterDelete = func(obj runtime.Object, o *metav1.DeleteOptions) {
-		if o == nil || !dryrun.IsDryRun(o.DryRun) {
-			a.release(context.Background(), obj.(*corev1.Service), heldPorts(obj.(*corev1.Service)), heldAddresses(obj.(*corev1.Service)))
+		if s := obj.(*corev1.Service); o == nil || !dryrun.IsDryRun(o.DryRun) {
+			a.release(context.Background(), s, heldPorts(s), heldAddresses(s))
 		}
 	}
 	destroy := store.DestroyFunc
 	store.DestroyFunc = func() { ports.Destroy(); destroy() }
-	return nil
+	return a, nil
 }
 
-// change gives the service what it needs beyond what it had as old. The function that it returns settles the change: when the service was stored, what only the
-// old one had is released, else what was taken for the new one.
-func (a *allocation) change(ctx context.Context, s, old *corev1.Service, dryRun bool) (genericregistry.FinishFunc, error) {
+func nothing(context.Context, bool) {}
+
+// change gives the service what it needs beyond what it had as old.
+func (a *allocation) change(ctx context.Context, s, old *corev1.Service, dryRun bool) error {
+	d, ok := ctx.Value(draftKey{}).(*draft)
+	if !ok {
+		return errors.New("services are written through their own storage only")
+	}
+	// What an attempt took that came to nothing.
+	a.release(ctx, s, d.takenPorts, d.takenAddresses)
+	*d = draft{service: s}
 	if err := setFamilies(s); err != nil {
-		return nil, err
+		return err
 	}
 	hadAddresses, hadPorts := heldAddresses(old), heldPorts(old)
-	if err := a.giveAddress(ctx, s, hadAddresses, dryRun); err != nil {
-		return nil, err
+	if err := a.giveAddress(ctx, d, s, hadAddresses, dryRun); err != nil {
+		return err
 	}
-	newAddresses := without(heldAddresses(s), hadAddresses)
-	if err := a.givePorts(ctx, s, hadPorts, dryRun); err != nil {
-		a.releaseUnless(ctx, dryRun, s, nil, newAddresses)
-		return nil, err
+	if err := a.givePorts(ctx, d, s, hadPorts, dryRun); err != nil {
+		return err
 	}
-	newPorts := without(heldPorts(s), hadPorts)
-	goneAddresses, gonePorts := without(hadAddresses, heldAddresses(s)), without(hadPorts, heldPorts(s))
-	return func(ctx context.Context, stored bool) {
-		if stored {
-			a.releaseUnless(ctx, dryRun, s, gonePorts, goneAddresses)
-			return
-		}
-		a.releaseUnless(ctx, dryRun, s, newPorts, newAddresses)
-	}, nil
-}
-
-// setFamilies says what the cluster has: IPv4. A service without selector may name any, since its endpoints are not the cluster's.
-func setFamilies(s *corev1.Service) error {
-	if !needsClusterIP(s) {
-		return nil
-	}
-	spec := &s.Spec
-	free := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
-	if spec.IPFamilyPolicy == nil {
-		spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack)
-		if free {
-			spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
-		}
-	}
-	if len(spec.IPFamilies) == 0 {
-		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-		if free && *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
-			spec.IPFamilies = append(spec.IPFamilies, corev1.IPv6Protocol)
-		}
-	}
-	if free {
-		return nil
-	}
-	var errs field.ErrorList
-	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
-		errs = append(errs, field.Invalid(specPath.Child("ipFamilyPolicy"), *spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services"))
-	}
-	if slices.Contains(spec.IPFamilies, corev1.IPv6Protocol) {
-		errs = append(errs, field.Invalid(specPath.Child("ipFamilies").Index(0), corev1.IPv6Protocol, "not configured on this cluster"))
-	}
-	if len(errs) > 0 {
-		return invalidService(s, errs)
+	if !dryRun {
+		d.droppedAddresses, d.droppedPorts = without(hadAddresses, heldAddresses(s)), without(hadPorts, heldPorts(s))
 	}
 	return nil
 }
 
-func (a *allocation) giveAddress(ctx context.Context, s *corev1.Service, had []netip.Addr, dryRun bool) error {
+// settle ends a request: what it took goes back unless it was stored, and what the service no longer has goes back when it was. An error that does not say
+// whether the service was stored leaves all taken: better an address that nobody has than one that two have.
+func (a *allocation) settle(ctx context.Context, d *draft, err error) {
+	switch {
+	case err == nil:
+		a.release(ctx, d.service, d.droppedPorts, d.droppedAddresses)
+	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err):
+		a.release(ctx, d.service, d.takenPorts, d.takenAddresses)
+	}
+}
+
+func (a *allocation) giveAddress(ctx context.Context, d *draft, s *corev1.Service, had []netip.Addr, dryRun bool) error {
 	if !needsClusterIP(s) || s.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil
 	}
@@ -126,6 +153,7 @@ func (a *allocation) giveAddress(ctx context.Context, s *corev1.Service, had []n
 			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
 		}
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = address.String(), []string{address.String()}
+		d.take(dryRun, address)
 		return nil
 	}
 	s.Spec.ClusterIPs = agreeClusterIPs(s.Spec.ClusterIP, s.Spec.ClusterIPs)
@@ -136,6 +164,7 @@ func (a *allocation) giveAddress(ctx context.Context, s *corev1.Service, had []n
 		if err := a.addresses.Take(ctx, s, address, dryRun); err != nil {
 			return invalidService(s, field.ErrorList{field.Invalid(specPath.Child("clusterIPs").Index(i), s.Spec.ClusterIPs, addressProblem(err))})
 		}
+		d.take(dryRun, address)
 	}
 	return nil
 }
@@ -147,7 +176,7 @@ func addressProblem(err error) string {
 	return "failed to allocate IP: " + err.Error()
 }
 
-func (a *allocation) givePorts(ctx context.Context, s *corev1.Service, had []int32, dryRun bool) error {
+func (a *allocation) givePorts(ctx context.Context, d *draft, s *corev1.Service, had []int32, dryRun bool) error {
 	// Ports of several protocols may share one node port, so numbers are counted once.
 	wanted := without(heldPorts(s), had)
 	var missing []*int32
@@ -173,6 +202,9 @@ func (a *allocation) givePorts(ctx context.Context, s *corev1.Service, had []int
 	for i, port := range given {
 		*missing[i] = port
 	}
+	if !dryRun {
+		d.takenPorts = append(wanted, given...)
+	}
 	return nil
 }
 
@@ -185,14 +217,11 @@ func nodePortPath(s *corev1.Service, port int32) *field.Path {
 	return specPath.Child("healthCheckNodePort")
 }
 
-func (a *allocation) releaseUnless(ctx context.Context, dryRun bool, s *corev1.Service, ports []int32, addresses []netip.Addr) {
-	if !dryRun {
-		a.release(ctx, s, ports, addresses)
-	}
-}
-
 // release does not fail the request, which has been decided by now: what stays taken is missed by nobody until the range is full.
 func (a *allocation) release(ctx context.Context, s *corev1.Service, ports []int32, addresses []netip.Addr) {
+	if len(ports)+len(addresses) == 0 {
+		return
+	}
 	// The request may have been given up; what it took is given back all the same.
 	ctx = context.WithoutCancel(ctx)
 	errs := []error{a.ports.Release(ctx, ports)}
@@ -202,44 +231,6 @@ func (a *allocation) release(ctx context.Context, s *corev1.Service, ports []int
 	if err := errors.Join(errs...); err != nil {
 		klog.FromContext(ctx).Error(err, "Addresses or ports of a service stay taken", "service", klog.KObj(s), "ports", ports, "addresses", addresses)
 	}
-}
-
-func heldAddresses(s *corev1.Service) []netip.Addr {
-	var out []netip.Addr
-	if !needsClusterIP(s) {
-		return nil
-	}
-	for _, ip := range s.Spec.ClusterIPs {
-		if address, err := netip.ParseAddr(ip); err == nil {
-			out = append(out, address)
-		}
-	}
-	return out
-}
-
-// heldPorts are the numbers of the node ports, each once.
-func heldPorts(s *corev1.Service) []int32 {
-	var out []int32
-	add := func(port int32) {
-		if port != 0 && !slices.Contains(out, port) {
-			out = append(out, port)
-		}
-	}
-	for i := range s.Spec.Ports {
-		add(s.Spec.Ports[i].NodePort)
-	}
-	add(s.Spec.HealthCheckNodePort)
-	return out
-}
-
-func without[T comparable](list, others []T) []T {
-	var out []T
-	for _, v := range list {
-		if !slices.Contains(others, v) {
-			out = append(out, v)
-		}
-	}
-	return out
 }
 
 func invalidService(s *corev1.Service, errs field.ErrorList) error {

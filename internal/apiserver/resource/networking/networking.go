@@ -13,7 +13,7 @@ func Group(addresses *resource.Kind[*networkingv1.IPAddress]) resource.Group {
 	return resource.Group{
 		GroupVersion: networkingv1.SchemeGroupVersion,
 		AddToScheme:  networkingv1.AddToScheme,
-		Kinds:        []resource.Description{addresses, serviceCIDR()},
+		Kinds:        []resource.Description{ingressClass(), ingress(), addresses, networkPolicy(), serviceCIDR()},
 	}
 }
 
