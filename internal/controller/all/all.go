@@ -8,8 +8,12 @@ import (
 	"sync"
 
 	"github.com/bayplan/bayplan/internal/controller"
+	"github.com/bayplan/bayplan/internal/controller/cronjob"
 	"github.com/bayplan/bayplan/internal/controller/daemonset"
 	"github.com/bayplan/bayplan/internal/controller/deployment"
+	"github.com/bayplan/bayplan/internal/controller/disruption"
+	"github.com/bayplan/bayplan/internal/controller/endpoint"
+	"github.com/bayplan/bayplan/internal/controller/endpointslice"
 	"github.com/bayplan/bayplan/internal/controller/garbagecollector"
 	"github.com/bayplan/bayplan/internal/controller/job"
 	"github.com/bayplan/bayplan/internal/controller/namespace"
@@ -36,6 +40,10 @@ func Table() []Entry {
 		{garbagecollector.Name, garbagecollector.New},
 		{daemonset.Name, daemonset.New},
 		{statefulset.Name, statefulset.New},
+		{cronjob.Name, cronjob.New},
+		{disruption.Name, disruption.New},
+		{endpoint.Name, endpoint.New},
+		{endpointslice.Name, endpointslice.New},
 		{job.Name, job.New},
 		{ttlafterfinished.Name, ttlafterfinished.New},
 		{namespace.Name, namespace.New},

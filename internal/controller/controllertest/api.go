@@ -30,18 +30,18 @@ type API struct {
 	resources []Resource
 	tables    map[schema.GroupVersionResource]*table
 	version   int64
-	uids      int
+	uids      map[string]int
 	names     map[string]int
 }
 
 // NewAPI makes an empty API with the namespaces default and kube-system.
 func NewAPI() *API {
-	a := &API{resources: builtinResources(), tables: map[schema.GroupVersionResource]*table{}, names: map[string]int{}}
+	a := &API{resources: builtinResources(), tables: map[schema.GroupVersionResource]*table{}, names: map[string]int{}, uids: map[string]int{}}
 	namespaces := *a.find(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	for _, name := range []string{"default", "kube-system"} {
 		ns := &object{Object: map[string]any{}}
 		ns.SetName(name)
-		a.stamp(namespaces, ns)
+		a.stamp(namespaces, ns, outside)
 		a.put(namespaces, ns)
 	}
 	return a

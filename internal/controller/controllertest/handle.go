@@ -76,7 +76,7 @@ func (a *API) create(r *Request, body []byte) (*object, error) {
 	if o.GetName() != "" && a.table(r.Resource.GroupVersionResource).get(r.Namespace, o.GetName()) != nil {
 		return nil, apierrors.NewAlreadyExists(r.Resource.GroupResource(), o.GetName())
 	}
-	a.stamp(r.Resource, o)
+	a.stamp(r.Resource, o, r.Agent)
 	r.Name = o.GetName()
 	a.put(r.Resource, o)
 	return o, nil

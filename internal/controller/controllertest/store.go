@@ -102,10 +102,8 @@ func released(r Resource, o *object) bool {
 }
 
 // stamp gives a new object what the API server gives it.
-func (a *API) stamp(r Resource, o *object) {
-	a.uids++
+func (a *API) stamp(r Resource, o *object, agent string) {
 	o.SetGroupVersionKind(r.GVK())
-	o.SetUID(types.UID("uid-" + strconv.Itoa(a.uids)))
 	o.SetCreationTimestamp(metav1.NewTime(time.Now()))
 	o.SetGeneration(1)
 	o.SetDeletionTimestamp(nil)
@@ -115,6 +113,13 @@ func (a *API) stamp(r Resource, o *object) {
 		a.names[prefix]++
 		o.SetName(prefix + strconv.Itoa(a.names[prefix]))
 	}
+	// What controllers make comes in any order; UIDs must not depend on it.
+	kind := "uid-"
+	if agent != outside {
+		kind = o.GetName() + "-"
+	}
+	a.uids[kind]++
+	o.SetUID(types.UID(kind + strconv.Itoa(a.uids[kind])))
 	switch r.Resource {
 	case "pods":
 		if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase == "" {
