@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
+	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/specconv"
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -58,37 +60,14 @@ func (p *Pod) update(request *protocol.UpdateRequest) error {
 		return fmt.Errorf("resources of container %s: %w", request.ID, err)
 	}
 	config := c.runtime.Config()
-	wanted, err := specconv.CreateCgroupConfig(&specconv.CreateOpts{
-		Spec: &specs.Spec{Linux: &specs.Linux{CgroupsPath: config.Cgroups.Path, Resources: &resources}},
-	}, nil)
+	merged, err := mergeResources(config.Cgroups, &resources)
 	if err != nil {
 		return fmt.Errorf("resources of container %s: %w", request.ID, err)
 	}
-	cgroup, merged := *config.Cgroups, *config.Cgroups.Resources
-	next := wanted.Resources
-	if cpu := resources.CPU; cpu != nil {
-		setIf(cpu.Shares != nil, &merged.CpuShares, next.CpuShares)
-		setIf(cpu.Shares != nil, &merged.CpuWeight, next.CpuWeight)
-		setIf(cpu.Quota != nil, &merged.CpuQuota, next.CpuQuota)
-		setIf(cpu.Period != nil, &merged.CpuPeriod, next.CpuPeriod)
-		setIf(cpu.Cpus != "", &merged.CpusetCpus, next.CpusetCpus)
-		setIf(cpu.Mems != "", &merged.CpusetMems, next.CpusetMems)
-	}
-	if memory := resources.Memory; memory != nil {
-		setIf(memory.Limit != nil, &merged.Memory, next.Memory)
-		setIf(memory.Swap != nil, &merged.MemorySwap, next.MemorySwap)
-		setIf(memory.Reservation != nil, &merged.MemoryReservation, next.MemoryReservation)
-	}
-	setIf(resources.Pids != nil, &merged.PidsLimit, next.PidsLimit)
-	for name, value := range resources.Unified {
-		if merged.Unified == nil {
-			merged.Unified = map[string]string{}
-		}
-		merged.Unified[name] = value
-	}
 	// Device rules do not change; without this the device cgroup would be written anew and running processes could lose access for a moment.
 	merged.SkipDevices = true
-	cgroup.Resources = &merged
+	cgroup := *config.Cgroups
+	cgroup.Resources = merged
 	config.Cgroups = &cgroup
 	err = c.runtime.Set(config)
 	merged.SkipDevices = false // libcontainer keeps the pointer, and starts no exec session with it set
@@ -96,6 +75,39 @@ func (p *Pod) update(request *protocol.UpdateRequest) error {
 		return fmt.Errorf("resources of container %s: %w", request.ID, err)
 	}
 	return nil
+}
+
+// mergeResources lays what is given over what a cgroup has.
+func mergeResources(cgroup *cgroups.Cgroup, given *specs.LinuxResources) (*cgroups.Resources, error) {
+	wanted, err := specconv.CreateCgroupConfig(&specconv.CreateOpts{
+		Spec: &specs.Spec{Linux: &specs.Linux{CgroupsPath: cgroup.Path, Resources: given}},
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	merged, next := *cgroup.Resources, wanted.Resources
+	if cpu := given.CPU; cpu != nil {
+		setIf(cpu.Shares != nil, &merged.CpuShares, next.CpuShares)
+		setIf(cpu.Shares != nil, &merged.CpuWeight, next.CpuWeight)
+		setIf(cpu.Quota != nil, &merged.CpuQuota, next.CpuQuota)
+		setIf(cpu.Period != nil, &merged.CpuPeriod, next.CpuPeriod)
+		setIf(cpu.Cpus != "", &merged.CpusetCpus, next.CpusetCpus)
+		setIf(cpu.Mems != "", &merged.CpusetMems, next.CpusetMems)
+	}
+	if memory := given.Memory; memory != nil {
+		setIf(memory.Limit != nil, &merged.Memory, next.Memory)
+		setIf(memory.Swap != nil, &merged.MemorySwap, next.MemorySwap)
+		setIf(memory.Reservation != nil, &merged.MemoryReservation, next.MemoryReservation)
+	}
+	setIf(given.Pids != nil, &merged.PidsLimit, next.PidsLimit)
+	merged.Unified = maps.Clone(merged.Unified)
+	for name, value := range given.Unified {
+		if merged.Unified == nil {
+			merged.Unified = map[string]string{}
+		}
+		merged.Unified[name] = value
+	}
+	return &merged, nil
 }
 
 func setIf[T any](given bool, target *T, value T) {

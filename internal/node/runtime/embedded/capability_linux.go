@@ -55,11 +55,23 @@ func (m *machine) capabilities(context *cri.LinuxContainerSecurityContext) (*spe
 		return &specs.LinuxCapabilities{Bounding: m.bounding, Effective: m.bounding, Permitted: m.bounding}, nil
 	}
 	wish := context.GetCapabilities()
+	held, err := m.held(canonical(wish.GetAddCapabilities()), canonical(wish.GetDropCapabilities()))
+	if err != nil {
+		return nil, err
+	}
+	result := &specs.LinuxCapabilities{Bounding: held, Effective: held, Permitted: held}
+	if ambient := canonical(wish.GetAddAmbientCapabilities()); len(ambient) > 0 {
+		result.Ambient, result.Inheritable = ambient, ambient
+	}
+	return result, nil
+}
+
+// held gives the default capabilities with some added and some dropped. Single names win over "all", and dropping wins over adding.
+func (m *machine) held(add, drop []string) ([]string, error) {
 	held := map[string]bool{}
 	for _, name := range defaultCapabilities {
 		held[name] = slices.Contains(m.bounding, name)
 	}
-	add, drop := canonical(wish.GetAddCapabilities()), canonical(wish.GetDropCapabilities())
 	if slices.Contains(drop, "CAP_ALL") {
 		clear(held)
 	}
@@ -74,10 +86,9 @@ func (m *machine) capabilities(context *cri.LinuxContainerSecurityContext) (*spe
 		}
 		held[name] = true
 	}
-	for _, name := range drop {
+	for _, name := range append(drop, "CAP_ALL") {
 		held[name] = false
 	}
-	held["CAP_ALL"] = false
 	var names []string
 	for name, yes := range held {
 		if yes {
@@ -85,11 +96,7 @@ func (m *machine) capabilities(context *cri.LinuxContainerSecurityContext) (*spe
 		}
 	}
 	slices.Sort(names)
-	result := &specs.LinuxCapabilities{Bounding: names, Effective: names, Permitted: names}
-	if ambient := canonical(wish.GetAddAmbientCapabilities()); len(ambient) > 0 {
-		result.Ambient, result.Inheritable = ambient, ambient
-	}
-	return result, nil
+	return names, nil
 }
 
 func (m *machine) checkCapability(name string) error {

@@ -65,7 +65,8 @@ func TestEventsEndWithTheRuntime(t *testing.T) {
 	f := newFixture(t)
 	s := &eventStream{ctx: t.Context(), events: make(chan *cri.ContainerEventResponse, 100)}
 	done := make(chan error, 1)
-	go func() { done <- f.r.GetContainerEvents(&cri.GetEventsRequest{}, s) }()
+	r := f.r
+	go func() { done <- r.GetContainerEvents(&cri.GetEventsRequest{}, s) }()
 	f.reopen()
 	if err := <-done; err != nil {
 		t.Errorf("got %v", err)

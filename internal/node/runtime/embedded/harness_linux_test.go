@@ -98,9 +98,11 @@ func newFixture(t testing.TB) *fixture {
 	if len(before) > 0 {
 		t.Fatalf("traces before the test: %v", before)
 	}
+	files := openFiles()
 	f.open()
 	t.Cleanup(func() {
 		f.removeAll()
+		f.eventually("all files are closed", func() bool { return openFiles() <= files })
 		_ = os.Remove("/run/bayplan-test")
 		if left := traces(unique); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
@@ -111,6 +113,12 @@ func newFixture(t testing.TB) *fixture {
 		removeTestCgroups()
 	})
 	return f
+}
+
+// openFiles counts the descriptors of this process.
+func openFiles() int {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return len(entries)
 }
 
 func removeTestCgroups() {

@@ -128,22 +128,12 @@ func (s *Store) needed() (needed map[string]bool, ingesting bool, err error) {
 		return nil, false, fmt.Errorf("image store: %w", err)
 	}
 	for _, entry := range leases {
-		path := filepath.Join(s.root, "leases", entry.Name())
-		if strings.HasPrefix(entry.Name(), ".") {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		var l lease
+		l, err := s.readLease(entry.Name())
 		if err != nil {
-			continue // released meanwhile
+			return nil, false, err
 		}
-		parsed := json.Unmarshal(text, &l) == nil
-		if s.void(entry.Name(), path, &l) {
-			_ = os.Remove(path)
+		if l == nil {
 			continue
-		}
-		if !parsed {
-			return nil, false, fmt.Errorf("image store: lease %s cannot be read, so that nothing can be collected; remove it if its container is gone", path)
 		}
 		ingesting = ingesting || strings.HasPrefix(entry.Name(), ingestPrefix)
 		for _, chain := range l.Layers {
@@ -151,6 +141,28 @@ func (s *Store) needed() (needed map[string]bool, ingesting bool, err error) {
 		}
 	}
 	return needed, ingesting, nil
+}
+
+// readLease reads a lease; nil when there is none of that name any more. One that is void it removes.
+func (s *Store) readLease(name string) (*lease, error) {
+	if strings.HasPrefix(name, ".") {
+		return nil, nil // on its way to become one
+	}
+	path := filepath.Join(s.root, "leases", name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil // released meanwhile
+	}
+	l := &lease{}
+	unreadable := json.Unmarshal(text, l)
+	if s.void(name, path, l) {
+		_ = os.Remove(path)
+		return nil, nil
+	}
+	if unreadable != nil {
+		return nil, fmt.Errorf("image store: lease %s cannot be read, so that nothing can be collected; remove it if its container is gone: %w", path, unreadable)
+	}
+	return l, nil
 }
 
 // void tells whether a lease has outlived its owner.
