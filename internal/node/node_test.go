@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -308,9 +309,9 @@ func TestRuntimeWithoutEvents(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		healthy := true
+		var sick atomic.Bool
 		c.cri.OnExec(func(_ ctx, _ string, cmd []string) (string, int32, error) {
-			if cmd[0] == "live" && !healthy {
+			if cmd[0] == "live" && sick.Load() {
 				return "sick", 1, nil
 			}
 			return "", 0, nil
@@ -328,10 +329,9 @@ spec:
 		c.expect("p", "Running app=running/0")
 		c.after(5 * time.Second)
 		c.expect("p", "Running app+=running/0")
-		healthy = false
+		sick.Store(true)
 		c.after(24 * time.Second)
 		c.expect("p", "Running app+=running/0")
-		healthy = false
 		c.after(2 * time.Second)
 		c.expect("p", "Running app=running/1")
 		if e := strings.Join(c.events("p"), "\n"); !strings.Contains(e, "Unhealthy: Liveness probe failed: sick") ||

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,9 +136,9 @@ func TestRunTiming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProber()
 		begin := time.Now()
-		healthy := true
+		var sick atomic.Bool
 		p.Runtime = commands(func([]string) (*cri.ExecSyncResponse, error) {
-			if healthy {
+			if !sick.Load() {
 				return &cri.ExecSyncResponse{}, nil
 			}
 			return &cri.ExecSyncResponse{ExitCode: 1}, nil
@@ -154,7 +155,7 @@ func TestRunTiming(t *testing.T) {
 			got = append(got, seen{time.Since(begin), v})
 		})
 		time.Sleep(26 * time.Second)
-		healthy = false
+		sick.Store(true)
 		time.Sleep(20 * time.Second)
 		cancel()
 		synctest.Wait()
