@@ -17,12 +17,14 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/garbagecollector"
 	"github.com/bayplan/bayplan/internal/controller/job"
 	"github.com/bayplan/bayplan/internal/controller/namespace"
+	"github.com/bayplan/bayplan/internal/controller/nodelifecycle"
 	"github.com/bayplan/bayplan/internal/controller/podgc"
 	"github.com/bayplan/bayplan/internal/controller/replicaset"
 	"github.com/bayplan/bayplan/internal/controller/replicationcontroller"
 	"github.com/bayplan/bayplan/internal/controller/rootca"
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
 	"github.com/bayplan/bayplan/internal/controller/statefulset"
+	"github.com/bayplan/bayplan/internal/controller/tainteviction"
 	"github.com/bayplan/bayplan/internal/controller/ttlafterfinished"
 )
 
@@ -47,6 +49,8 @@ func Table() []Entry {
 		{job.Name, job.New},
 		{ttlafterfinished.Name, ttlafterfinished.New},
 		{namespace.Name, namespace.New},
+		{nodelifecycle.Name, nodelifecycle.New},
+		{tainteviction.Name, tainteviction.New},
 		{podgc.Name, podgc.New},
 	}
 }
