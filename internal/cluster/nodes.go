@@ -14,11 +14,13 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/bayplan/bayplan/internal/apiserver/authorization"
 	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/node"
+	"github.com/bayplan/bayplan/internal/node/cgroup"
 	"github.com/bayplan/bayplan/internal/node/network"
 	"github.com/bayplan/bayplan/internal/node/runtime/embedded"
 	"github.com/bayplan/bayplan/internal/node/runtime/image"
@@ -29,6 +31,9 @@ import (
 func (c *Cluster) startNodes(ctx context.Context) error {
 	images, err := image.Open(ImagesDir(c.data.Path()))
 	if err != nil {
+		return err
+	}
+	if err := c.endFormerNodes(ctx, images); err != nil {
 		return err
 	}
 	nodes := make([]*runningNode, c.config.Nodes)
@@ -54,6 +59,7 @@ type runningNode struct {
 
 	place   *network.Node
 	runtime *embedded.Runtime
+	cgroups *cgroup.Node
 	agent   *node.Node
 	client  kubernetes.Interface
 	cancel  context.CancelFunc
@@ -61,20 +67,10 @@ type runningNode struct {
 }
 
 func (n *runningNode) start(ctx context.Context, c *Cluster, images *image.Store) error {
-	id := clusterID(c.data.Path())
-	var err error
-	if n.place, err = c.fabric.AddNode(ctx, n.name, n.pods); err != nil {
+	if err := n.open(ctx, c, images); err != nil {
 		return err
 	}
-	cgroup := path.Join("bayplan", id, n.name)
-	n.runtime, err = embedded.New(ctx, embedded.Config{
-		Root: c.data.Path("nodes", n.name, "runtime"), RunDir: filepath.Join(runRoot, id, n.name),
-		CgroupParent: cgroup, Images: images, Network: n.place, HostNetworkNamespace: n.place.Namespace().Path(),
-	})
-	if err != nil {
-		return fmt.Errorf("container runtime of %s: %w", n.name, err)
-	}
-	config, err := n.agentConfig(ctx, c, cgroup)
+	config, err := n.agentConfig(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -86,7 +82,49 @@ func (n *runningNode) start(ctx context.Context, c *Cluster, images *image.Store
 	return awaitNode(ctx, n.client, n.name)
 }
 
-func (n *runningNode) agentConfig(ctx context.Context, c *Cluster, cgroup string) (node.Config, error) {
+// cgroup is the cgroup of all that runs on the node.
+func (n *runningNode) cgroup(c *Cluster) string {
+	return path.Join("bayplan", clusterID(c.data.Path()), n.name)
+}
+
+// open makes the node's place and its runtime, or takes over those that a killed process left, with the pods that go on in them.
+func (n *runningNode) open(ctx context.Context, c *Cluster, images *image.Store) error {
+	hierarchies, err := cgroup.Open()
+	if err != nil {
+		return err
+	}
+	if n.place, err = c.fabric.AddNode(ctx, n.name, n.pods); err != nil {
+		return err
+	}
+	n.cgroups = cgroup.NewNode(hierarchies, n.cgroup(c))
+	n.runtime, err = embedded.New(ctx, embedded.Config{
+		Root: c.data.Path("nodes", n.name, "runtime"), RunDir: filepath.Join(runRoot, clusterID(c.data.Path()), n.name),
+		CgroupParent: n.cgroup(c), Images: images, Network: n.place, HostNetworkNamespace: n.place.Namespace().Path(),
+	})
+	if err != nil {
+		return fmt.Errorf("container runtime of %s: %w", n.name, err)
+	}
+	sandboxes, err := n.sandboxes(ctx)
+	if err != nil {
+		return err
+	}
+	return n.place.Retain(ctx, sandboxes)
+}
+
+// sandboxes are the ids of the sandboxes that the runtime has.
+func (n *runningNode) sandboxes(ctx context.Context) ([]string, error) {
+	list, err := n.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("container runtime of %s: %w", n.name, err)
+	}
+	ids := make([]string, len(list.Items))
+	for i, s := range list.Items {
+		ids[i] = s.Id
+	}
+	return ids, nil
+}
+
+func (n *runningNode) agentConfig(ctx context.Context, c *Cluster) (node.Config, error) {
 	client, err := kubernetes.NewForConfig(c.control.server.ClientConfig(&user.DefaultInfo{
 		Name: authorization.NodeUserPrefix + n.name, Groups: []string{authorization.NodesGroup, user.AllAuthenticated},
 	}))
@@ -101,7 +139,7 @@ func (n *runningNode) agentConfig(ctx context.Context, c *Cluster, cgroup string
 	listener, err := n.place.Namespace().Listen(ctx, "tcp", address)
 	return node.Config{
 		Name: n.name, Client: client, Runtime: n.runtime, RootDir: c.data.Path("nodes", n.name),
-		Address: n.place.Address(), PodCIDR: n.place.PodCIDR(), CgroupRoot: cgroup,
+		Address: n.place.Address(), PodCIDR: n.place.PodCIDR(), CgroupRoot: n.cgroup(c), Cgroups: n.cgroups,
 		Listener: listener, Certificate: certificate, ClientCAs: c.control.authority.Pool(), ClientNames: []string{KubeletClientUser},
 		Dial: n.place.Namespace().Dial,
 	}, err
@@ -141,5 +179,8 @@ func (n *runningNode) stop(ctx context.Context) error {
 	if n.runtime != nil {
 		errs = append(errs, n.runtime.Close(ctx))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || n.cgroups == nil {
+		return err
+	}
+	return n.cgroups.Remove()
 }
