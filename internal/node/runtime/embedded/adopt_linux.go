@@ -190,7 +190,7 @@ func (r *Runtime) clearOrphans() error {
 		}
 	}
 	for _, c := range r.containers {
-		if c.state.Phase != protocol.Running {
+		if !r.isRunning(c) {
 			if err := r.unmount(c); err != nil {
 				return err
 			}
