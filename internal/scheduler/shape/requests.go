@@ -54,8 +54,29 @@ func plain(pod *v1.Pod) bool {
 	if len(pod.Spec.InitContainers) > 0 || pod.Spec.Resources != nil || len(pod.Status.AllocatedResources) > 0 {
 		return false
 	}
+	for i := range pod.Spec.Containers {
+		if !whole(pod.Spec.Containers[i].Resources.Requests) {
+			return false
+		}
+	}
+	if !whole(pod.Spec.Overhead) {
+		return false
+	}
 	for i := range pod.Status.ContainerStatuses {
 		if !settled(pod, &pod.Status.ContainerStatuses[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// whole reports whether amounts can be added up in their units. Parts of a unit are rounded up only in the sum.
+func whole(list v1.ResourceList) bool {
+	for name, quantity := range list {
+		if _, ok := quantity.AsInt64(); ok {
+			continue
+		}
+		if name != v1.ResourceCPU || resource.NewMilliQuantity(quantity.MilliValue(), resource.DecimalSI).Cmp(quantity) != 0 {
 			return false
 		}
 	}
