@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -106,6 +107,7 @@ func (i *installer) groupVersion(version schema.GroupVersion, storage map[string
 		Authorizer:                  i.config.Authorization.Authorizer,
 		Admit:                       i.config.AdmissionControl,
 		MaxRequestBodyBytes:         i.config.MaxRequestBodyBytes,
+		MinRequestTimeout:           time.Duration(i.config.MinRequestTimeout) * time.Second,
 	}
 }
 

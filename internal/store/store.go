@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,6 +19,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/utils/clock"
+
+	"github.com/bayplan/bayplan/internal/atomicfile"
 )
 
 // Prefix is where all keys of Kubernetes objects begin, as in every Kubernetes cluster.
@@ -85,23 +88,46 @@ func startEmbedded(ctx context.Context, options Options) (*embed.Etcd, error) {
 	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
 		return nil, err
 	}
+	if err := clearUnfinished(options.Dir); err != nil {
+		return nil, err
+	}
 	server, err := embed.StartEtcd(embeddedConfig(filepath.Clean(options.Dir)))
 	if err != nil {
 		return nil, err
 	}
-	timer := time.NewTimer(options.ReadyTimeout)
+	if err := awaitReady(ctx, server, options.ReadyTimeout); err != nil {
+		server.Close()
+		return nil, err
+	}
+	return server, atomicfile.Write(filepath.Join(options.Dir, readyMark), nil, 0o600)
+}
+
+// readyMark is a file that says that etcd was ready once on this directory.
+const readyMark = "ready"
+
+// clearUnfinished removes what a first start left that was killed before etcd was ready: a member whose log has no cluster in it never becomes ready again.
+// Nothing can be lost, since nothing is written before Open returns.
+func clearUnfinished(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, readyMark))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(dir, "member"))
+}
+
+func awaitReady(ctx context.Context, server *embed.Etcd, timeout time.Duration) error {
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-server.Server.ReadyNotify():
-		return server, nil
-	case err = <-server.Err():
+		return nil
+	case err := <-server.Err():
+		return err
 	case <-timer.C:
-		err = fmt.Errorf("not ready after %s", options.ReadyTimeout)
+		return fmt.Errorf("not ready after %s", timeout)
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	server.Close()
-	return nil, errors.Join(err)
 }
 
 // embeddedConfig makes a single member that listens nowhere: its only client is this process.

@@ -37,6 +37,20 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// TestKilledFirstStart: a start that ends before etcd was ready must not keep the next one from getting ready. The time at which it ends is spread over the start.
+func TestKilledFirstStart(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*3*time.Millisecond)
+		s, err := Open(ctx, Options{Dir: dir, CompactionInterval: time.Hour, ReadyTimeout: time.Minute})
+		cancel()
+		if err == nil {
+			s.Close()
+		}
+	}
+	open(t, dir).Close()
+}
+
 func TestFsyncIsOn(t *testing.T) {
 	if c := embeddedConfig(t.TempDir()); c.UnsafeNoFsync || len(c.ListenClientUrls)+len(c.ListenPeerUrls) > 0 {
 		t.Errorf("etcd does not sync, or listens: %+v", c)
