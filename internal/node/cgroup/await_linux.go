@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +14,8 @@ const patience = time.Second
 
 // awaitEmpty waits until the kernel tells that no process is in a cgroup, and reports whether that happened. Only version 2 tells; beside version 1 its
 // hierarchy has the same cgroup, which processes leave together with the others.
-func awaitEmpty(dir string) bool {
-	path, ok := eventsFile(dir)
+func awaitEmpty(hierarchy, cgroup string) bool {
+	path, ok := eventsFile(hierarchy, cgroup)
 	if !ok {
 		return false
 	}
@@ -42,15 +41,15 @@ func awaitEmpty(dir string) bool {
 	}
 }
 
-// eventsFile is the file in which version 2 tells about the cgroup that is dir in some hierarchy.
-func eventsFile(dir string) (string, bool) {
-	if path := filepath.Join(dir, "cgroup.events"); exists(path) {
-		return path, true
+// eventsFile is the file in which version 2 tells about a cgroup with all below it: in the only hierarchy, or in the one that is mounted beside those
+// of version 1. Without any there is none.
+func eventsFile(hierarchy, cgroup string) (string, bool) {
+	for _, dir := range []string{hierarchy, filepath.Join(filepath.Dir(hierarchy), "unified")} {
+		if exists(filepath.Join(dir, "cgroup.controllers")) {
+			return filepath.Join(dir, cgroup, "cgroup.events"), true
+		}
 	}
-	inside, ok := strings.CutPrefix(dir, Root+"/")
-	_, group, below := strings.Cut(inside, "/")
-	path := filepath.Join(Root, "unified", group, "cgroup.events")
-	return path, ok && below && exists(path)
+	return "", false
 }
 
 func exists(path string) bool {

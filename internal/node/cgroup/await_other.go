@@ -3,4 +3,4 @@
 package cgroup
 
 // awaitEmpty has nothing to wait for: there are no cgroups.
-func awaitEmpty(string) bool { return false }
+func awaitEmpty(string, string) bool { return false }

@@ -15,6 +15,14 @@ func (h *Hierarchies) RemoveTree(path string) error {
 	if path = filepath.Join("/", path); path == "/" {
 		return errors.New("cgroup /: the root of the hierarchies is not to be removed")
 	}
+	err := h.removeTrees(path)
+	if errors.Is(err, syscall.EBUSY) && awaitEmpty(h.dirs[0], path) {
+		err = h.removeTrees(path) // a process that has just ended takes a moment to leave
+	}
+	return err
+}
+
+func (h *Hierarchies) removeTrees(path string) error {
 	var errs []error
 	for _, dir := range h.dirs {
 		errs = append(errs, removeTree(filepath.Join(dir, path)))
@@ -39,15 +47,7 @@ func removeTree(dir string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return remove(dir)
-}
-
-// remove removes one cgroup. A process that has just ended may take a moment to leave: the kernel tells when.
-func remove(dir string) error {
-	err := rmdir(dir)
-	if errors.Is(err, syscall.EBUSY) && awaitEmpty(dir) {
-		err = rmdir(dir)
-	}
+	err = rmdir(dir)
 	if errors.Is(err, syscall.EBUSY) {
 		return fmt.Errorf("cgroup %s: %w: processes are still in it (its cgroup.procs names them)", dir, syscall.EBUSY)
 	}

@@ -99,7 +99,7 @@ func (h *Hierarchies) hugepages(dir string, limits []*cri.HugepageLimit) []setti
 		suffix = ".max"
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "hugetlb.*"+suffix)) // the pattern is well-formed
-	asked := map[string]uint64{}
+	asked, known := map[string]uint64{}, map[string]bool{}
 	for _, l := range limits {
 		asked[l.PageSize] = l.Limit
 	}
@@ -108,10 +108,12 @@ func (h *Hierarchies) hugepages(dir string, limits []*cri.HugepageLimit) []setti
 		file := filepath.Base(path)
 		size, _, _ := strings.Cut(strings.TrimPrefix(file, "hugetlb."), ".")
 		out = append(out, setting{"hugetlb", file, strconv.FormatUint(asked[size], 10), true})
-		delete(asked, size)
+		known[size] = true
 	}
 	for _, size := range slices.Sorted(maps.Keys(asked)) {
-		out = append(out, setting{"hugetlb", "hugetlb." + size + suffix, number(int64(asked[size])), asked[size] > 0})
+		if !known[size] {
+			out = append(out, setting{"hugetlb", "hugetlb." + size + suffix, strconv.FormatUint(asked[size], 10), asked[size] > 0})
+		}
 	}
 	slices.SortFunc(out, func(a, b setting) int { return strings.Compare(a.file, b.file) })
 	return out
