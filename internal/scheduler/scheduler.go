@@ -234,12 +234,15 @@ func (s *Scheduler) bind(ctx context.Context, attempt *core.Attempt) {
 		s.events.Put(func(c *core.Core, _ time.Time) { c.Bound(uid) })
 		return
 	}
-	s.events.Put(func(c *core.Core, now time.Time) { c.BindFailed(uid, now) })
-	if ctx.Err() != nil {
-		return
+	if ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Binding failed", "pod", klog.KObj(attempt.Pod))
 	}
-	klog.FromContext(ctx).Error(err, "Binding failed, the pod will be tried again", "pod", klog.KObj(attempt.Pod))
-	s.report(ctx, attempt.Pod, bind.Report{Reason: v1.PodReasonSchedulerError, Message: err.Error()})
+	report := bind.Report{Reason: v1.PodReasonSchedulerError, Message: err.Error()}
+	s.events.Put(func(c *core.Core, now time.Time) {
+		if c.BindFailed(uid, now) {
+			s.pool.Do(func(ctx context.Context) { s.report(ctx, attempt.Pod, report) })
+		}
+	})
 }
 
 // report runs on a worker.

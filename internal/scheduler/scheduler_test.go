@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -27,10 +28,12 @@ type cluster struct {
 	*fake.Clientset
 	t         *testing.T
 	scheduler *Scheduler
+	stop      func()
 	recorder  *events.FakeRecorder
 	binds     int
-	// refuse makes the next binds fail.
+	// refuse makes the next binds fail. fault, if set, tells of each whether it fails, and whether after having been done.
 	refuse int
+	fault  func() (fails, done bool)
 }
 
 func startCluster(t *testing.T, objects ...runtime.Object) *cluster {
@@ -41,27 +44,34 @@ func startCluster(t *testing.T, objects ...runtime.Object) *cluster {
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods"}, {Name: "services"}}},
 		{GroupVersion: "policy/v1", APIResources: []metav1.APIResource{{Name: "poddisruptionbudgets"}}},
 	}
+	c.start()
+	t.Cleanup(func() { c.stop() })
+	return c
+}
+
+// start runs a scheduler against the cluster until stop.
+func (c *cluster) start() {
+	c.t.Helper()
 	s, err := New(Config{
 		Client: c.Clientset, Informers: informers.NewSharedInformerFactory(c.Clientset, 0), Recorder: c.recorder, Workers: 1,
 	})
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	c.scheduler = s
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
+	c.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
+			c.t.Errorf("Run: %v", err)
 		}
 		s.config.Informers.Shutdown()
 		synctest.Wait()
-	})
+	}
 	time.Sleep(time.Second) // The bubble's clock: informers look every 100 ms whether they are in step.
 	synctest.Wait()
-	return c
 }
 
 // bind is the API server's sub-resource pods/binding.
@@ -75,6 +85,13 @@ func (c *cluster) bind(action clienttesting.Action) (bool, runtime.Object, error
 		c.refuse--
 		return true, nil, errors.New("etcd is on holiday")
 	}
+	fails, done := false, false
+	if c.fault != nil {
+		fails, done = c.fault()
+	}
+	if fails && !done {
+		return true, nil, errors.New("connection refused")
+	}
 	binding := create.GetObject().(*v1.Binding)
 	object, err := c.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), action.GetNamespace(), binding.Name)
 	if err != nil {
@@ -85,7 +102,10 @@ func (c *cluster) bind(action clienttesting.Action) (bool, runtime.Object, error
 		return true, nil, fmt.Errorf("pod %s is already assigned to node %s", pod.Name, pod.Spec.NodeName)
 	}
 	pod.Spec.NodeName = binding.Target.Name
-	return true, binding, c.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), pod, pod.Namespace)
+	if err := c.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), pod, pod.Namespace); err != nil || !fails {
+		return true, binding, err
+	}
+	return true, nil, errors.New("connection lost before the answer came")
 }
 
 func (c *cluster) pod(name string) *v1.Pod {
@@ -206,6 +226,36 @@ func TestStormNeverOvercommits(t *testing.T) {
 			t.Errorf("%d pods were bound, want 16", c.binds)
 		}
 	})
+}
+
+// TestFaults: whatever becomes of binding, every pod ends on one node, and none is overcommitted. Answers get lost after
+// the work was done, and the scheduler is replaced in the middle of the storm.
+func TestFaults(t *testing.T) {
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) { testFaults(t, rand.New(rand.NewPCG(seed, 1))) })
+	}
+}
+
+func testFaults(t *testing.T, random *rand.Rand) {
+	c := startCluster(t, node("n1", "4"), node("n2", "4"), node("n3", "4"))
+	c.fault = func() (bool, bool) { return random.IntN(3) == 0, random.IntN(2) == 0 }
+	for i := range 30 {
+		c.create(pod(fmt.Sprintf("p%d", i), "400m"))
+		if i == 15 {
+			c.stop()
+			c.start()
+		}
+	}
+	time.Sleep(10 * time.Minute)
+	synctest.Wait()
+	used := map[string]int{}
+	for i := range 30 {
+		p := c.pod(fmt.Sprintf("p%d", i))
+		used[p.Spec.NodeName]++
+	}
+	if used["n1"] != 10 || used["n2"] != 10 || used["n3"] != 10 {
+		t.Errorf("pods per node: %v, want 10 on each", used)
+	}
 }
 
 func TestPreemption(t *testing.T) {

@@ -149,16 +149,19 @@ func (c *Core) Bound(uid types.UID) {
 }
 
 // BindFailed is called when a pod could not be bound: it no longer counts where it was assumed, and is tried again after
-// a back-off. What happens to a pod that was deleted meanwhile, or turned out to be bound, has been seen to already.
-func (c *Core) BindFailed(uid types.UID, now time.Time) {
+// a back-off. It returns false for a pod that was deleted meanwhile, or turned out to be bound after all: that has been
+// seen to already.
+func (c *Core) BindFailed(uid types.UID, now time.Time) bool {
 	pod := c.Ledger.Pod(uid)
 	if pod == nil || !pod.Assumed {
-		return
+		return false
 	}
 	c.uncount(pod, now)
-	if item := c.Queue.Get(uid); item != nil {
+	item := c.Queue.Get(uid)
+	if item != nil {
 		c.Queue.Fail(item, now)
 	}
+	return item != nil
 }
 
 // dequeue takes a pod out of the queue for good.
