@@ -154,7 +154,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 	if changed {
 		c.wakeDisrupted()
 	}
-	if conditionOf(node, corev1.NodeReady).Status != corev1.ConditionTrue {
+	if disruption(node) != "" {
 		return c.markPods(ctx, node)
 	}
 	return nil
