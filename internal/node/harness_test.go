@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,14 +34,15 @@ type cluster struct {
 	done   chan error
 	config func(*Config)
 	// free is the machine's free memory.
-	free int64
+	free atomic.Int64
 }
 
 // inCluster runs a test with a node in a bubble.
 func inCluster(t *testing.T, f func(c *cluster)) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, api: fake.NewClientset(), cri: fakecri.New(clock.RealClock{}), root: root, free: 8 << 30}
+		c := &cluster{t: t, api: fake.NewClientset(), cri: fakecri.New(clock.RealClock{}), root: root}
+		c.free.Store(8 << 30)
 		c.cri.AddImage("app:1")
 		f(c)
 		if c.cancel != nil {
@@ -55,7 +57,7 @@ func (c *cluster) start() {
 		Name: "n1", Client: c.api, Runtime: c.cri, RootDir: c.root, Address: netip.MustParseAddr("10.0.0.1"), CgroupRoot: "bayplan/test/n1",
 		PodCIDR: netip.MustParsePrefix("10.1.0.0/24"),
 	}
-	cfg.FreeMemory = func() (int64, error) { return c.free, nil }
+	cfg.FreeMemory = func() (int64, error) { return c.free.Load(), nil }
 	if c.config != nil {
 		c.config(&cfg)
 	}

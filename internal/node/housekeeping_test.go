@@ -37,7 +37,7 @@ spec:
 		c.after(10 * time.Second)
 		c.expect("best-effort", "Running app+=running/0")
 
-		c.free = 50 << 20
+		c.free.Store(50 << 20)
 		c.after(10 * time.Second)
 		c.expect("best-effort", "Failed Evicted app=Error(143)/0")
 		c.expect("burstable", "Running app+=running/0")
@@ -56,7 +56,7 @@ spec:
 			t.Errorf("MemoryPressure is %s", got)
 		}
 
-		c.free = 8 << 30
+		c.free.Store(8 << 30)
 		c.after(time.Minute)
 		c.expect("burstable", "Running app+=running/0")
 		c.create(strings.ReplaceAll(simple, "name: p", "name: late"))

@@ -22,6 +22,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bayplan/bayplan/internal/node/cgroup"
+	"github.com/bayplan/bayplan/internal/node/logs"
 	"github.com/bayplan/bayplan/internal/node/runtime/embedded"
 	"github.com/bayplan/bayplan/internal/node/runtime/image"
 	"github.com/bayplan/bayplan/internal/node/translate"
@@ -37,9 +39,11 @@ type real struct {
 	config embedded.Config
 	root   string
 	cri    *embedded.Runtime
-	node   *Node
-	cancel context.CancelFunc
-	done   chan error
+	// cgroups is the node's tree, which is gone after the test.
+	cgroups *cgroup.Node
+	node    *Node
+	cancel  context.CancelFunc
+	done    chan error
 }
 
 func newReal(t testing.TB) *real {
@@ -57,8 +61,13 @@ func newReal(t testing.TB) *real {
 		t.Fatal(err)
 	}
 	r := &real{t: t, api: fake.NewClientset(), root: filepath.Join(dir, "node"), config: embedded.Config{
-		Root: filepath.Join(dir, "runtime"), RunDir: "/run/bayplan-test/" + unique, CgroupParent: "bayplan-test/" + unique, Images: store,
+		Root: filepath.Join(dir, "runtime"), RunDir: "/run/bayplan-agent-test/" + unique, CgroupParent: "bayplan-agent-test/" + unique, Images: store,
 	}}
+	hierarchies, err := cgroup.Open()
+	if err != nil {
+		t.Skip("containers need cgroups: " + err.Error())
+	}
+	r.cgroups = cgroup.NewNode(hierarchies, r.config.CgroupParent)
 	r.openRuntime()
 	t.Cleanup(func() {
 		ctx := context.Background()
@@ -72,9 +81,13 @@ func newReal(t testing.TB) *real {
 		if err := r.cri.Close(ctx); err != nil {
 			t.Errorf("close the runtime: %v", err)
 		}
+		if err := r.cgroups.Remove(); err != nil {
+			t.Errorf("cgroups are left: %v", err)
+		}
 		if err := os.RemoveAll(r.config.RunDir); err != nil {
 			t.Error(err)
 		}
+		_ = os.Remove(filepath.Dir(r.config.RunDir)) // unless another test has its own there
 	})
 	return r
 }
@@ -130,7 +143,7 @@ func (r *real) start() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	n, err := New(ctx, Config{
-		Name: "n1", Client: r.api, Runtime: r.cri, RootDir: r.root, Address: netip.MustParseAddr("10.0.0.1"), CgroupRoot: r.config.CgroupParent,
+		Name: "n1", Client: r.api, Runtime: r.cri, RootDir: r.root, Address: netip.MustParseAddr("10.0.0.1"), CgroupRoot: r.config.CgroupParent, Cgroups: r.cgroups,
 	})
 	if err != nil {
 		cancel()
@@ -207,6 +220,28 @@ func inPhase(phase v1.PodPhase) func(*v1.Pod) bool {
 	return func(p *v1.Pod) bool { return p.Status.Phase == phase }
 }
 
+// awaitLog waits until a container has written a line.
+func (r *real) awaitLog(pod *v1.Pod, container, line string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out := writerFunc(func(p []byte) (int, error) {
+		if string(p) == line+"\n" {
+			cancel()
+		}
+		return len(p), nil
+	})
+	path := filepath.Join(translate.LogDir(r.root, pod), translate.LogPath(container, 0))
+	err := logs.Read(ctx, path, logs.Options{Tail: -1, Limit: -1, Follow: true}, out, out)
+	if !errors.Is(err, context.Canceled) {
+		r.t.Fatalf("container %s has not written %q: %v", container, line, err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
 func (r *real) log(pod *v1.Pod, container string) string {
 	r.t.Helper()
 	data, err := os.ReadFile(filepath.Join(translate.LogDir(r.root, pod), container, "0.log"))
@@ -276,6 +311,7 @@ spec:
 	if !strings.HasPrefix(id, "bayplan://") {
 		t.Errorf("containerID %q", id)
 	}
+	r.awaitLog(pod, "app", "waiting")
 	r.stop()
 	if err := r.cri.Close(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,10 @@ const (
 func (d *decider) containerStatus(c *v1.Container, k kind) v1.ContainerStatus {
 	s := v1.ContainerStatus{Name: c.Name, Image: c.Image, State: d.waiting(c.Name)}
 	last := d.Observed.latest(c.Name)
+	if last != nil && last.alive() && d.Busy.Start == c.Name {
+		// Until the start is complete, postStart hook included, it is as if it had not begun.
+		last = d.Observed.previous(last)
+	}
 	if last == nil {
 		d.fromAPI(&s, c, k)
 	} else {
@@ -113,12 +117,10 @@ func (d *decider) fromRuntime(s *v1.ContainerStatus, c *Container) {
 	}
 	s.RestartCount = c.Attempt
 	s.StopSignal, s.User = c.StopSignal, c.User
-	switch {
-	case d.Busy.Start == c.Name:
-		// Until the start is complete, postStart hook included, it is still being created.
-	case c.State == Running:
+	switch c.State {
+	case Running:
 		s.State = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: stamp(c.StartedAt)}}
-	case c.State == Exited:
+	case Exited:
 		s.State = v1.ContainerState{Terminated: d.terminated(c)}
 	}
 	if p := d.Observed.previous(c); p != nil {

@@ -47,6 +47,7 @@ func main() {
 		case "wait":
 			stop := make(chan os.Signal, 1)
 			signal.Notify(stop, syscall.SIGTERM)
+			fmt.Println("waiting")
 			<-stop
 			fmt.Println("bye")
 		}
