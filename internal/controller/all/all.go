@@ -21,6 +21,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/podgc"
 	"github.com/bayplan/bayplan/internal/controller/replicaset"
 	"github.com/bayplan/bayplan/internal/controller/replicationcontroller"
+	"github.com/bayplan/bayplan/internal/controller/resourcequota"
 	"github.com/bayplan/bayplan/internal/controller/rootca"
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
 	"github.com/bayplan/bayplan/internal/controller/statefulset"
@@ -51,6 +52,7 @@ func Table() []Entry {
 		{namespace.Name, namespace.New},
 		{nodelifecycle.Name, nodelifecycle.New},
 		{tainteviction.Name, tainteviction.New},
+		{resourcequota.Name, resourcequota.New},
 		{podgc.Name, podgc.New},
 	}
 }
