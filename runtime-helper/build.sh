@@ -18,9 +18,7 @@ cd "$(dirname "$0")"
 missing=
 command -v "${CC:-gcc}" >/dev/null 2>&1 || missing="$missing gcc"
 command -v pkg-config >/dev/null 2>&1 || missing="$missing pkg-config"
-if command -v pkg-config >/dev/null 2>&1 && ! pkg-config --exists libseccomp; then
-    missing="$missing libseccomp-dev"
-fi
+pkg-config --exists libseccomp 2>/dev/null || missing="$missing libseccomp-dev"
 if [ -n "$missing" ]; then
     echo "the pod helper cannot be built without these Debian packages: apt-get install$missing" >&2
     exit 1
