@@ -41,7 +41,8 @@ func (c *Core) setAssigned(pod *v1.Pod, now time.Time) {
 	old := c.Ledger.Pod(pod.UID)
 	if old != nil && old.Shape == compiled && c.Ledger.NodeOf(old) == pod.Spec.NodeName {
 		c.Ledger.Shapes.Release(compiled)
-		old.Assumed, old.Priority = false, priorityOf(pod)
+		old.Assumed = false
+		c.Ledger.SetPriority(old, priorityOf(pod))
 		if pod.Status.StartTime != nil {
 			old.Started = pod.Status.StartTime.UnixNano()
 		}

@@ -46,7 +46,7 @@ type Options struct {
 }
 
 // viewMemory bounds what views may hold, in bytes.
-const viewMemory = 256 << 20
+const viewMemory = 64 << 20
 
 // Engine makes the decisions of one profile.
 type Engine struct {

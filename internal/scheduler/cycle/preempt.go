@@ -55,7 +55,7 @@ func (e *Engine) Preempt(pod *Pod, never bool) *Eviction {
 	if why := e.mayNotPreempt(v, pod, never); why != "" {
 		return &Eviction{Message: "preemption: not eligible due to " + why}
 	}
-	slots := e.resolvable(v, pod)
+	slots := e.resolvable(v)
 	candidates, tried := e.candidates(v, pod, slots)
 	if len(candidates) == 0 {
 		return &Eviction{Message: e.noCandidates(tried), Helpless: true, Considered: len(slots)}
@@ -88,23 +88,66 @@ func (e *Engine) mayNotPreempt(v *view, pod *Pod, never bool) string {
 }
 
 // resolvable returns the nodes that reject the pod for a reason that the removal of pods could take away.
-func (e *Engine) resolvable(v *view, pod *Pod) []int32 {
+func (e *Engine) resolvable(v *view) []int32 {
 	among, _, named := v.restriction()
 	if !named {
-		e.ledger.Live.Each(func(slot int32) { among = append(among, slot) })
+		return v.resolvable()
 	}
-	var out []int32
-	for _, slot := range among {
-		if f, code := v.ask(slot); code == plugin.Pass || f.Explain(code).Verdict == plugin.Unschedulable {
-			out = append(out, slot)
+	return slices.DeleteFunc(among, func(slot int32) bool { return !v.removable(slot) })
+}
+
+// resolvable is for pods that do not name their nodes: what local filters said is known already.
+func (v *view) resolvable() (slots []int32) {
+	v.refresh()
+	removable := make([]int8, len(v.verdicts.entries))
+	last := v.globalsAreLast()
+	v.ledger.Live.Each(func(slot int32) {
+		number := v.verdict[slot]
+		if number == 0 || !last {
+			if v.removable(slot) {
+				slots = append(slots, slot)
+			}
+			return
+		}
+		if removable[number] == 0 {
+			removable[number] = -1
+			if v.removable(slot) {
+				removable[number] = 1
+			}
+		}
+		if removable[number] > 0 {
+			slots = append(slots, slot)
+		}
+	})
+	return slots
+}
+
+// removable reports whether a node takes the pod, or rejects it for a reason that the removal of pods could take away.
+func (v *view) removable(slot int32) bool {
+	f, code := v.ask(slot)
+	return code == plugin.Pass || f.Explain(code).Verdict == plugin.Unschedulable
+}
+
+// globalsAreLast reports whether the profile asks all local filters before the others, so that a local verdict is the
+// first.
+func (v *view) globalsAreLast() bool {
+	for i := 1; i < len(v.filters); i++ {
+		if v.filters[i-1].global && !v.filters[i].global {
+			return false
 		}
 	}
-	return out
+	return true
 }
 
 // candidates tries nodes, from a random one on, until there are enough on which preemption helps. It also returns why it
 // did not help on the others.
 func (e *Engine) candidates(v *view, pod *Pod, slots []int32) (found []candidate, tried []Rejection) {
+	if len(slots) == 0 {
+		return nil, nil
+	}
+	if !e.ledger.HasLower(pod.Priority) {
+		return nil, []Rejection{{Status: plugin.Status{Reasons: []string{reasonNoVictims}}, Nodes: len(slots)}}
+	}
 	enough := max(len(slots)*e.profile.Preemption.MinCandidatePercentage/100, e.profile.Preemption.MinCandidates)
 	if e.options.Oracle {
 		enough = len(slots)
@@ -130,7 +173,11 @@ func (e *Engine) candidates(v *view, pod *Pod, slots []int32) (found []candidate
 
 // noCandidates is the message if preemption helps nowhere.
 func (e *Engine) noCandidates(tried []Rejection) string {
-	if rest := e.ledger.Nodes() - len(tried); rest > 0 {
+	rest := e.ledger.Nodes()
+	for _, r := range tried {
+		rest -= r.Nodes
+	}
+	if rest > 0 {
 		tried = append(tried, Rejection{Status: plugin.Status{Reasons: []string{reasonNotHelpful}}, Nodes: rest})
 	}
 	return fmt.Sprintf("preemption: 0/%d nodes are available: %s.", e.ledger.Nodes(), Summary(tried))

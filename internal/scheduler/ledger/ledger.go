@@ -58,6 +58,8 @@ type Ledger struct {
 	absent     map[string][]*Pod
 	absentNode map[*Pod]string
 	pods       map[types.UID]*Pod
+	// priorities counts the pods on known nodes by priority.
+	priorities map[int32]int
 	groups     groupTable
 	spaces     map[string]labels.Set
 	spaceRev   uint64
@@ -79,10 +81,11 @@ func New() *Ledger {
 		images:  newImageTable(),
 		ports:   portTable{},
 		absent:  map[string][]*Pod{}, absentNode: map[*Pod]string{},
-		pods:      map[types.UID]*Pod{},
-		groups:    newGroupTable(),
-		spaces:    map[string]labels.Set{},
-		selectors: newSelectorTable(), budgets: map[string]*Budget{},
+		pods:       map[types.UID]*Pod{},
+		priorities: map[int32]int{},
+		groups:     newGroupTable(),
+		spaces:     map[string]labels.Set{},
+		selectors:  newSelectorTable(), budgets: map[string]*Budget{},
 		journal: newJournal(),
 	}
 }

@@ -79,6 +79,31 @@ func (l *Ledger) clearAbsent(pod *Pod) {
 	}
 }
 
+// SetPriority notes that a pod's priority is another one now.
+func (l *Ledger) SetPriority(pod *Pod, priority int32) {
+	if pod.Priority == priority {
+		return
+	}
+	if pod.Slot == None {
+		pod.Priority = priority
+		return
+	}
+	slot := pod.Slot
+	l.displace(pod)
+	pod.Priority = priority
+	l.place(pod, slot)
+}
+
+// HasLower reports whether any pod on a known node has a lower priority.
+func (l *Ledger) HasLower(priority int32) bool {
+	for other := range l.priorities {
+		if other < priority {
+			return true
+		}
+	}
+	return false
+}
+
 // SetTerminating notes that a pod is being deleted.
 func (l *Ledger) SetTerminating(pod *Pod) {
 	if pod.Terminating {
@@ -101,6 +126,7 @@ func (l *Ledger) place(pod *Pod, slot int32) {
 		l.ports.add(port, slot)
 	}
 	l.groups.add(pod)
+	l.priorities[pod.Priority]++
 	l.journal.append(Change{Slot: slot, Kind: PodAdded, Shape: pod.Shape, Terminating: pod.Terminating})
 }
 
@@ -118,6 +144,9 @@ func (l *Ledger) displace(pod *Pod) {
 		l.ports.remove(port, slot)
 	}
 	l.groups.remove(pod)
+	if l.priorities[pod.Priority]--; l.priorities[pod.Priority] == 0 {
+		delete(l.priorities, pod.Priority)
+	}
 	l.journal.append(Change{Slot: slot, Kind: PodRemoved, Shape: pod.Shape, Terminating: pod.Terminating})
 	pod.Slot = None
 }
