@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
 	"github.com/bayplan/bayplan/internal/controller"
 	"github.com/bayplan/bayplan/internal/controller/cronjob"
 	"github.com/bayplan/bayplan/internal/controller/daemonset"
@@ -35,25 +38,25 @@ type Constructor func(ctx context.Context, deps controller.Deps) (controller.Con
 // Table names the constructor of each controller, in the order in which they start.
 func Table() []Entry {
 	return []Entry{
-		{serviceaccount.Name, serviceaccount.New},
-		{rootca.Name, rootca.New},
-		{replicaset.Name, replicaset.New},
-		{replicationcontroller.Name, replicationcontroller.New},
-		{deployment.Name, deployment.New},
-		{garbagecollector.Name, garbagecollector.New},
-		{daemonset.Name, daemonset.New},
-		{statefulset.Name, statefulset.New},
-		{cronjob.Name, cronjob.New},
-		{disruption.Name, disruption.New},
-		{endpoint.Name, endpoint.New},
-		{endpointslice.Name, endpointslice.New},
-		{job.Name, job.New},
-		{ttlafterfinished.Name, ttlafterfinished.New},
-		{namespace.Name, namespace.New},
-		{nodelifecycle.Name, nodelifecycle.New},
-		{tainteviction.Name, tainteviction.New},
-		{resourcequota.Name, resourcequota.New},
-		{podgc.Name, podgc.New},
+		{serviceaccount.Name, serviceaccount.New, []string{"serviceaccounts"}},
+		{rootca.Name, rootca.New, []string{"configmaps"}},
+		{replicaset.Name, replicaset.New, []string{"replicasets.apps"}},
+		{replicationcontroller.Name, replicationcontroller.New, []string{"replicationcontrollers"}},
+		{deployment.Name, deployment.New, []string{"deployments.apps", "replicasets.apps"}},
+		{garbagecollector.Name, garbagecollector.New, nil},
+		{daemonset.Name, daemonset.New, []string{"daemonsets.apps", "controllerrevisions.apps"}},
+		{statefulset.Name, statefulset.New, []string{"statefulsets.apps", "controllerrevisions.apps", "persistentvolumeclaims"}},
+		{cronjob.Name, cronjob.New, []string{"cronjobs.batch", "jobs.batch"}},
+		{disruption.Name, disruption.New, []string{"poddisruptionbudgets.policy", "deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"}},
+		{endpoint.Name, endpoint.New, []string{"services", "endpoints"}},
+		{endpointslice.Name, endpointslice.New, []string{"services", "endpointslices.discovery.k8s.io"}},
+		{job.Name, job.New, []string{"jobs.batch"}},
+		{ttlafterfinished.Name, ttlafterfinished.New, []string{"jobs.batch"}},
+		{namespace.Name, namespace.New, nil},
+		{nodelifecycle.Name, nodelifecycle.New, []string{"leases.coordination.k8s.io"}},
+		{tainteviction.Name, tainteviction.New, nil},
+		{resourcequota.Name, resourcequota.New, []string{"resourcequotas", "services", "persistentvolumeclaims"}},
+		{podgc.Name, podgc.New, nil},
 	}
 }
 
@@ -61,6 +64,40 @@ func Table() []Entry {
 type Entry struct {
 	Name string
 	New  Constructor
+	// Needs are the resources ("jobs.batch") that the API server must serve, beside pods, nodes and namespaces, for the controller to
+	// work. A controller waits for them for ever otherwise.
+	Needs []string
+}
+
+// Available lists the names of the controllers whose resources are all served, to be given to New, and for each of the others the resources
+// that are missing.
+func Available(d discovery.ServerResourcesInterface) (names []string, missing map[string][]string, err error) {
+	_, lists, err := d.ServerGroupsAndResources()
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask which resources are served: %w", err)
+	}
+	served := map[string]bool{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range list.APIResources {
+			served[gv.WithResource(r.Name).GroupResource().String()] = true
+		}
+	}
+	missing = map[string][]string{}
+	for _, entry := range Table() {
+		for _, need := range entry.Needs {
+			if !served[need] {
+				missing[entry.Name] = append(missing[entry.Name], need)
+			}
+		}
+		if len(missing[entry.Name]) == 0 {
+			names = append(names, entry.Name)
+		}
+	}
+	return names, missing, nil
 }
 
 // Group is a set of controllers that run together.

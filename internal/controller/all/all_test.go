@@ -2,6 +2,7 @@ package all
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,4 +67,48 @@ func controllerDeps(t *testing.T) controller.Deps {
 		t.Fatal(err)
 	}
 	return deps
+}
+
+// The table's Needs are what the controllers really watch.
+func TestNeedsAreComplete(t *testing.T) {
+	everywhere := map[string]bool{"pods": true, "nodes": true, "namespaces": true}
+	for _, entry := range Table() {
+		synctest.Test(t, func(t *testing.T) {
+			e, err := controllertest.NewEnv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			deps, err := e.Deps()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			c, err := entry.New(ctx, deps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deps.Informers.StartWithContext(ctx)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				c.Run(ctx)
+			}()
+			for kind := range deps.Informers.WaitForCacheSync(ctx.Done()) {
+				if name := e.API.ResourceName(kind.Elem().Name()); !everywhere[name] && !slices.Contains(entry.Needs, name) {
+					t.Errorf("%s watches %s, which its Needs do not name", entry.Name, name)
+				}
+			}
+			cancel()
+			<-done
+			deps.Informers.Shutdown()
+		})
+	}
+}
+
+func TestAvailable(t *testing.T) {
+	deps := controllerDeps(t)
+	names, missing, err := Available(deps.Discovery)
+	if err != nil || len(missing) > 0 || len(names) != len(Table()) {
+		t.Fatalf("available are %v, missing is %v, error %v; want all", names, missing, err)
+	}
 }

@@ -181,3 +181,11 @@ func (a *API) named(name string) *Resource {
 	}
 	return nil
 }
+
+// ResourceName is the name of a kind's resource with its group, as in "jobs.batch".
+func (a *API) ResourceName(kind string) string {
+	if r := a.named(kind); r != nil {
+		return r.GroupResource().String()
+	}
+	return ""
+}
