@@ -122,9 +122,34 @@ func (n *Node) conditions(s *v1.NodeStatus) {
 		}
 		if s.Conditions[i].Status == c.Status {
 			c.LastTransitionTime = s.Conditions[i].LastTransitionTime
+		} else {
+			n.tellCondition(c)
 		}
 		s.Conditions[i] = c
 	}
+}
+
+// tellCondition records that a condition has turned.
+func (n *Node) tellCondition(c v1.NodeCondition) {
+	names := map[v1.NodeConditionType][2]string{
+		v1.NodeReady:          {"NodeNotReady", "NodeReady"},
+		v1.NodeMemoryPressure: {"NodeHasSufficientMemory", "NodeHasInsufficientMemory"},
+	}
+	pair, ok := names[c.Type]
+	if !ok {
+		return
+	}
+	reason := pair[0]
+	if c.Status == v1.ConditionTrue {
+		reason = pair[1]
+	}
+	n.tell(v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", n.cfg.Name, reason))
+}
+
+// tell records an event on the Node, which is known by its name as the kubelet's events are.
+func (n *Node) tell(eventType, reason, message string) {
+	ref := &v1.ObjectReference{Kind: "Node", Name: n.cfg.Name, UID: types.UID(n.cfg.Name)}
+	n.deps.Recorder.Event(ref, eventType, reason, message)
 }
 
 // images are the largest images of the node, with all their names.
@@ -152,6 +177,7 @@ func (n *Node) keepStatus(ctx context.Context) {
 	if node == nil {
 		return
 	}
+	n.tell(v1.EventTypeNormal, "Starting", "Starting the node agent.")
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	heartbeat := lease.NewController(n.cfg.Clock, n.cfg.Client, n.cfg.Name, leaseDuration, nil, leasePeriod, n.cfg.Name, v1.NamespaceNodeLease,
 		func(l *coordination.Lease) error {

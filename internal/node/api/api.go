@@ -4,6 +4,7 @@
 //	GET  /pods                                        the pods of the node
 //	GET  /containerLogs/{namespace}/{pod}/{container} logs, with the options of v1.PodLogOptions as the query
 //	GET  /stats/summary                               what pods use
+//	GET  /metrics/resource                            the same for Prometheus
 //	*    /exec, /attach, /portForward                 streams, handed on to the container runtime's streaming server
 //
 // It is served over TLS. A client has to show a certificate by a known authority with a known common name: the API server's.
@@ -85,6 +86,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
 	mux.HandleFunc("GET /stats/summary", s.summary)
+	mux.HandleFunc("GET /metrics/resource", s.resourceMetrics)
+	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", s.checkpoint)
 	for _, path := range []string{"/exec/{namespace}/{pod}/{container}", "/exec/{namespace}/{pod}/{uid}/{container}"} {
 		mux.HandleFunc(path, s.exec)
 	}

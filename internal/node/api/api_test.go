@@ -183,6 +183,28 @@ func TestPodsAndSummary(t *testing.T) {
 	}
 }
 
+func TestResourceMetrics(t *testing.T) {
+	f := newFixture(t)
+	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	s := f.summarize([]*cri.ContainerStats{{
+		Attributes: &cri.ContainerAttributes{Labels: map[string]string{translate.LabelPodUID: "u", translate.LabelContainerName: "app"}},
+		Cpu:        &cri.CpuUsage{Timestamp: at.UnixNano(), UsageCoreNanoSeconds: &cri.UInt64Value{Value: 1500000000}},
+		Memory:     &cri.MemoryUsage{Timestamp: at.UnixNano(), WorkingSetBytes: &cri.UInt64Value{Value: 4096}},
+	}})
+	got := formatMetrics(s, 0)
+	for _, want := range []string{
+		"# TYPE container_cpu_usage_seconds_total counter\ncontainer_cpu_usage_seconds_total{container=\"app\",namespace=\"ns\",pod=\"p\"} 1.5 1796040000000\n",
+		"pod_memory_working_set_bytes{namespace=\"ns\",pod=\"p\"} 4096 ", "node_cpu_usage_seconds_total 1.5 ", "resource_scrape_error 0\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if code, body := f.get("/metrics/resource"); code != 200 || !strings.Contains(body, "resource_scrape_error 0") {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
 // authority signs certificates for the test.
 type authority struct {
 	cert *x509.Certificate
