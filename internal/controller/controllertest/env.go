@@ -241,3 +241,6 @@ func (e *Env) Fingerprint(paths map[string][]string) string {
 	}
 	return out.String()
 }
+
+// Context is a context for requests of the test itself.
+func (e *Env) Context() context.Context { return context.Background() }
