@@ -1,25 +1,31 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/bayplan/bayplan/internal/node/lifecycle"
 )
 
 // admit refuses a pod for which there is no room, nil lets it in. The scheduler has looked already, but several may bind at once. Pods
 // that the runtime has were let in before, and those that are ended or being ended need no room.
-func (p *pods) admit(pod *v1.Pod) *lifecycle.Ending {
+func (p *pods) admit(ctx context.Context, pod *v1.Pod) *lifecycle.Ending {
 	if p.known[pod.UID] != nil || pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
 		return nil
 	}
 	if pod.Status.StartTime != nil && pod.Status.Phase == v1.PodRunning {
 		return nil // it ran here before the machine or the agent was stopped
+	}
+	if reason, message := p.node.misplaced(ctx, pod); reason != "" {
+		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message}
 	}
 	if p.node.underPressure() && lifecycle.QOSClass(pod) == v1.PodQOSBestEffort && !tolerates(pod, v1.TaintNodeMemoryPressure) {
 		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: "Evicted", Message: "The node had condition: [MemoryPressure]. "}
@@ -30,6 +36,25 @@ func (p *pods) admit(pod *v1.Pod) *lifecycle.Ending {
 		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message, Grace: &grace}
 	}
 	return nil
+}
+
+// misplaced tells whether the pod's selector or affinity doesn't fit the node, whose labels may have changed since it was scheduled. What
+// the agent knows of its labels may be old, so that it looks again before it refuses a pod.
+func (n *Node) misplaced(ctx context.Context, pod *v1.Pod) (reason, message string) {
+	required := nodeaffinity.GetRequiredNodeAffinity(pod)
+	fits := func(node *v1.Node) bool {
+		ok, err := required.Match(node)
+		return ok && err == nil
+	}
+	node := n.current.Load()
+	if node == nil || fits(node) {
+		return "", ""
+	}
+	node, err := n.cfg.Client.CoreV1().Nodes().Get(ctx, n.cfg.Name, metav1.GetOptions{})
+	if err != nil || fits(node) {
+		return "", ""
+	}
+	return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
 }
 
 // underPressure tells whether memory is short.

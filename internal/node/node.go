@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -32,6 +33,8 @@ type Node struct {
 	pods    *pods
 	events  record.EventBroadcaster
 
+	// current is the Node as the API had it last, nil before it is registered.
+	current atomic.Pointer[v1.Node]
 	// changed asks for a look at the node's status.
 	changed chan struct{}
 

@@ -417,3 +417,48 @@ spec:
 
 // refreshed is after which volumes show what their objects say.
 const refreshed = 31 * time.Second
+
+func TestPodForAnotherNode(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.start()
+		c.create(`
+metadata: {name: p}
+spec:
+  nodeSelector: {disk: ssd}
+  containers: [{name: app, image: "app:1"}]
+`)
+		c.expect("p", "Failed NodeAffinity app=ContainerCreating/0")
+		node, err := c.api.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.Labels["disk"] = "ssd"
+		if _, err := c.api.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.create(`
+metadata: {name: q}
+spec:
+  nodeSelector: {disk: ssd}
+  containers: [{name: app, image: "app:1"}]
+`)
+		c.expect("q", "Running app+=running/0")
+	})
+}
+
+func TestImageVolume(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.start()
+		c.create(`
+metadata: {name: p}
+spec:
+  containers: [{name: app, image: "app:1", volumeMounts: [{name: data, mountPath: /data, subPath: dir}]}]
+  volumes: [{name: data, image: {reference: "data:1"}}]
+`)
+		c.expect("p", "Running app+=running/0")
+		m := c.cri.Config("p", "app").Mounts[0]
+		if m.Image.GetImage() != "sha256:data:1" || m.ImageSubPath != "dir" || !m.Readonly {
+			t.Errorf("mount %v", m)
+		}
+	})
+}

@@ -83,7 +83,7 @@ func (p *pods) update(ctx context.Context, o any) {
 		return
 	}
 	w := worker.New(p.deps, pod)
-	if refused := p.admit(pod); refused != nil {
+	if refused := p.admit(ctx, pod); refused != nil {
 		w.End(*refused)
 		p.deps.Recorder.Event(pod, v1.EventTypeWarning, refused.Reason, refused.Message)
 	}

@@ -191,6 +191,7 @@ func (n *Node) keepStatus(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		node = n.writeStatus(ctx, node)
+		n.current.Store(node)
 		select {
 		case <-ctx.Done():
 			return

@@ -73,6 +73,8 @@ func (m *Manager) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume) error 
 		return m.emptyDir(pod, vol)
 	case s.HostPath != nil:
 		return checkHostPath(s.HostPath)
+	case s.Image != nil:
+		return nil // the runtime mounts it
 	case s.ConfigMap != nil, s.Secret != nil, s.DownwardAPI != nil, s.Projected != nil:
 		files, err := m.payload(ctx, pod, s)
 		if err != nil {
@@ -93,7 +95,7 @@ func (m *Manager) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume) error 
 // kindOf names the field of a volume source that is set.
 func kindOf(s *v1.VolumeSource) string {
 	for name, set := range map[string]bool{
-		"nfs": s.NFS != nil, "iscsi": s.ISCSI != nil, "csi": s.CSI != nil, "image": s.Image != nil, "gitRepo": s.GitRepo != nil,
+		"nfs": s.NFS != nil, "iscsi": s.ISCSI != nil, "csi": s.CSI != nil, "gitRepo": s.GitRepo != nil,
 		"fc": s.FC != nil, "glusterfs": s.Glusterfs != nil, "rbd": s.RBD != nil, "cephfs": s.CephFS != nil, "flexVolume": s.FlexVolume != nil,
 		"awsElasticBlockStore": s.AWSElasticBlockStore != nil, "gcePersistentDisk": s.GCEPersistentDisk != nil, "azureFile": s.AzureFile != nil,
 		"azureDisk": s.AzureDisk != nil, "vsphereVolume": s.VsphereVolume != nil, "portworxVolume": s.PortworxVolume != nil, "cinder": s.Cinder != nil,

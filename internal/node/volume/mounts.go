@@ -12,7 +12,8 @@ import (
 	"github.com/bayplan/bayplan/internal/node/translate"
 )
 
-// Mounts returns the mounts of one container. env are its variables, for subPathExpr.
+// Mounts returns the mounts of one container. env are its variables, for subPathExpr. Mounts of images name the image as the manifest does:
+// it is for the caller to have it pulled.
 func (m *Manager) Mounts(ctx context.Context, pod *v1.Pod, c *v1.Container, env map[string]string) ([]*cri.Mount, error) {
 	var out []*cri.Mount
 	for i := range c.VolumeMounts {
@@ -31,11 +32,15 @@ func (m *Manager) mount(ctx context.Context, pod *v1.Pod, c *v1.Container, i int
 	if vol == nil {
 		return nil, fmt.Errorf("the pod has no volume %q", vm.Name)
 	}
-	path, err := m.path(ctx, pod, vol)
+	sub, err := subPath(vm, env)
 	if err != nil {
 		return nil, err
 	}
-	sub, err := subPath(vm, env)
+	if vol.Image != nil {
+		spec := &cri.ImageSpec{Image: vol.Image.Reference, UserSpecifiedImage: vol.Image.Reference}
+		return &cri.Mount{ContainerPath: containerPath(vm.MountPath), Image: spec, ImageSubPath: sub, Readonly: true}, nil
+	}
+	path, err := m.path(ctx, pod, vol)
 	if err != nil {
 		return nil, err
 	}

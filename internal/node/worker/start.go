@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/bayplan/bayplan/internal/node/image"
 	"github.com/bayplan/bayplan/internal/node/lifecycle"
 	"github.com/bayplan/bayplan/internal/node/translate"
 )
@@ -65,14 +66,18 @@ func (w *Worker) runningID(name string) string {
 // startContainer takes one attempt of a container from its image to its postStart hook.
 func (w *Worker) startContainer(ctx context.Context, pod *v1.Pod, in startInput) error {
 	record := func(eventType, reason, message string) { w.event(pod, in.Container, eventType, reason, message) }
-	image, failed := w.deps.Images.Ensure(ctx, in.spec, w.pullSecrets(ctx, pod), record)
+	secrets := w.pullSecrets(ctx, pod)
+	root, failed := w.deps.Images.Ensure(ctx, in.spec, secrets, record)
 	if failed != nil {
 		return &failure{failed.Reason, failed.Message}
 	}
-	config, err := w.config(ctx, pod, in, image)
+	config, err := w.config(ctx, pod, in, root)
 	if err != nil {
 		record(v1.EventTypeWarning, "Failed", "Error: "+err.Error())
 		return &failure{"CreateContainerConfigError", err.Error()}
+	}
+	if failed := w.mountedImages(ctx, pod, config.Mounts, secrets, record); failed != nil {
+		return &failure{failed.Reason, failed.Message}
 	}
 	sandbox := translate.Sandbox(w.deps.Node(), pod, 0)
 	created, err := w.deps.Runtime.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: in.Sandbox, Config: config, SandboxConfig: sandbox})
@@ -87,6 +92,27 @@ func (w *Worker) startContainer(ctx context.Context, pod *v1.Pod, in startInput)
 	}
 	record(v1.EventTypeNormal, "Started", "Container started")
 	return w.postStart(ctx, pod, in, created.ContainerId)
+}
+
+// mountedImages makes the images present that the container mounts as volumes.
+func (w *Worker) mountedImages(ctx context.Context, pod *v1.Pod, mounts []*cri.Mount, secrets []*v1.Secret, record image.Record) *image.Failure {
+	for _, m := range mounts {
+		if m.Image == nil {
+			continue
+		}
+		wanted := &v1.Container{Image: m.Image.UserSpecifiedImage}
+		for i := range pod.Spec.Volumes {
+			if v := pod.Spec.Volumes[i].Image; v != nil && v.Reference == wanted.Image {
+				wanted.ImagePullPolicy = v.PullPolicy
+			}
+		}
+		got, failed := w.deps.Images.Ensure(ctx, wanted, secrets, record)
+		if failed != nil {
+			return failed
+		}
+		m.Image.Image = got.Id
+	}
+	return nil
 }
 
 // postStart runs the hook. A container whose hook fails is ended.
@@ -111,8 +137,8 @@ func (w *Worker) postStart(ctx context.Context, pod *v1.Pod, in startInput, id s
 }
 
 // config resolves all that the container refers to.
-func (w *Worker) config(ctx context.Context, pod *v1.Pod, in startInput, image *cri.Image) (*cri.ContainerConfig, error) {
-	if err := translate.VerifyNonRoot(pod, in.spec, image); err != nil {
+func (w *Worker) config(ctx context.Context, pod *v1.Pod, in startInput, root *cri.Image) (*cri.ContainerConfig, error) {
+	if err := translate.VerifyNonRoot(pod, in.spec, root); err != nil {
 		return nil, err
 	}
 	node := w.deps.Node()
@@ -131,7 +157,7 @@ func (w *Worker) config(ctx context.Context, pod *v1.Pod, in startInput, image *
 		return nil, err
 	}
 	return translate.Container(node, pod, in.spec, translate.ContainerInput{
-		Attempt: in.Attempt, ImageRef: image.Id, Env: env, Values: values, Mounts: append(mounts, own...),
+		Attempt: in.Attempt, ImageRef: root.Id, Env: env, Values: values, Mounts: append(mounts, own...),
 		TerminationFile: terminationFile, TargetID: in.targetID, Granted: in.granted,
 	}), nil
 }
