@@ -1,6 +1,8 @@
 package cycle
 
 import (
+	"math/bits"
+
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugin"
 )
@@ -177,11 +179,8 @@ func (v *view) offset() (sum int64) {
 
 // exclude sets the values of a block's nodes that are not in its word to infeasible.
 func exclude(word uint64, values []int64) {
-	if word == ^uint64(0) {
-		return
-	}
-	for j := range values {
-		if word&(1<<(j&63)) == 0 {
+	for rest := ^word; rest != 0; rest &= rest - 1 {
+		if j := bits.TrailingZeros64(rest); j < len(values) {
 			values[j] = infeasible
 		}
 	}

@@ -16,6 +16,8 @@ type counts struct {
 	plugin *Plugin
 	ledger *ledger.Ledger
 	shape  *shape.Shape
+	// hard tells that the constraints are: only then the emptiest domain matters.
+	hard bool
 	// needAll tells that only nodes with the keys of all constraints count.
 	needAll bool
 	list    []constraint
@@ -29,19 +31,19 @@ type constraint struct {
 	column *ledger.LabelColumn
 	// self is 1 if the constraint selects the pod itself.
 	self int32
-	// eligible are the nodes that count.
+	// eligible are the nodes that count; nil where only the number of pods on each node matters.
 	eligible ledger.Bitmap
 	// pods is, by value of the key, how many matching pods are on eligible nodes; nodes how many eligible nodes there are.
 	pods, nodes []int32
 	// least is the lowest number of pods in a domain, lowest how many of the domains have it.
 	least, lowest, domains int32
-	// perNode is, by slot, how many matching pods a node has, eligible or not; only for the key of host names.
+	// perNode is, by slot, how many matching pods a node has, eligible or not; only for host names that are not hard.
 	perNode []int32
 	host    bool
 }
 
-func newCounts(p *Plugin, l *ledger.Ledger, s *shape.Shape, constraints []shape.SpreadConstraint, needAll bool) *counts {
-	c := &counts{plugin: p, ledger: l, shape: s, needAll: needAll}
+func newCounts(p *Plugin, l *ledger.Ledger, s *shape.Shape, constraints []shape.SpreadConstraint, hard, needAll bool) *counts {
+	c := &counts{plugin: p, ledger: l, shape: s, hard: hard, needAll: needAll}
 	for _, each := range constraints {
 		own := constraint{SpreadConstraint: each, column: l.Label(each.TopologyKey), host: each.TopologyKey == v1.LabelHostname}
 		if each.Selector.Matches(s.Class.Labels) {
@@ -57,11 +59,12 @@ func (c *counts) Build() {
 	c.matches = map[*shape.Shape]uint64{}
 	for i := range c.list {
 		con := &c.list[i]
+		if con.host && !c.hard {
+			con.perNode = c.plugin.pool.Get(con.perNode, c.ledger.Slots())
+			continue
+		}
 		con.pods = c.plugin.pool.Get(con.pods, con.column.Len())
 		con.nodes = c.plugin.pool.Get(con.nodes, con.column.Len())
-		if con.host {
-			con.perNode = c.plugin.pool.Get(con.perNode, c.ledger.Slots())
-		}
 		c.setEligible(i)
 	}
 	for _, group := range c.ledger.GroupsIn(c.shape.Class.Namespace) {
@@ -95,6 +98,9 @@ func (c *counts) setEligible(i int) {
 	}
 	if con.eligible == nil {
 		con.eligible = c.eligible(con)
+	}
+	if !c.hard {
+		return
 	}
 	values := con.column.Value
 	for i, word := range con.eligible {
@@ -166,10 +172,10 @@ func (c *counts) add(mask uint64, slot int32, n int32) {
 			continue
 		}
 		con := &c.list[i]
-		if con.host {
+		if con.perNode != nil {
 			con.perNode[slot] += n
 		}
-		if con.eligible.Has(slot) {
+		if con.eligible != nil && con.eligible.Has(slot) {
 			con.count(con.column.Value[slot], n)
 		}
 	}
@@ -211,6 +217,14 @@ func (con *constraint) findLeast() {
 	}
 }
 
+// covers reports whether there are counters for a node: it may be newer than they are.
+func (con *constraint) covers(slot int32) bool {
+	if con.perNode != nil {
+		return int(slot) < len(con.perNode)
+	}
+	return int(slot)>>6 < len(con.eligible) && int(con.column.Value[slot]) < len(con.pods)
+}
+
 // Apply counts one change.
 func (c *counts) Apply(change *ledger.Change) bool {
 	if change.Shape == nil {
@@ -225,8 +239,7 @@ func (c *counts) Apply(change *ledger.Change) bool {
 	}
 	for i := range c.list {
 		con := &c.list[i]
-		if int(change.Slot)>>6 >= len(con.eligible) || int(con.column.Value[change.Slot]) >= len(con.pods) ||
-			con.host && int(change.Slot) >= len(con.perNode) {
+		if !con.covers(change.Slot) {
 			return false
 		}
 	}

@@ -86,7 +86,7 @@ func (p *Plugin) NewFilter(l *ledger.Ledger, s *shape.Shape) plugin.Filter {
 	if len(constraints) == 0 {
 		return nil
 	}
-	return &filter{counts: newCounts(p, l, s, constraints, true)}
+	return &filter{counts: newCounts(p, l, s, constraints, true, true)}
 }
 
 // NewScore implements plugin.ScorePlugin.
@@ -96,5 +96,5 @@ func (p *Plugin) NewScore(l *ledger.Ledger, s *shape.Shape) plugin.Score {
 		return nil
 	}
 	all := len(s.Spread) > 0 || !p.SystemDefaults
-	return &score{counts: newCounts(p, l, s, constraints, all)}
+	return &score{counts: newCounts(p, l, s, constraints, false, all)}
 }

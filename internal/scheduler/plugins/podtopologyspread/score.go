@@ -57,6 +57,14 @@ func (s *score) domains(con *constraint) (n int) {
 	return n
 }
 
+// podsAt returns how many matching pods there are near a node with the given value of the key.
+func (con *constraint) podsAt(slot, value int32) int32 {
+	if con.host {
+		return con.perNode[slot]
+	}
+	return con.pods[value]
+}
+
 func (s *score) Node(slot int32) int64 {
 	if !s.scored.Has(slot) {
 		return 0
@@ -68,11 +76,7 @@ func (s *score) Node(slot int32) int64 {
 		if value == 0 {
 			continue
 		}
-		pods := con.pods[value]
-		if con.host {
-			pods = con.perNode[slot]
-		}
-		sum += float64(pods)*s.weights[i] + float64(con.MaxSkew-1)
+		sum += float64(con.podsAt(slot, value))*s.weights[i] + float64(con.MaxSkew-1)
 	}
 	return round(sum)
 }
