@@ -59,10 +59,11 @@ func (m *machine) checkLimits() {
 	}
 	m.wait("pod/burner-1", "pod/burner-3", "--for=condition=Ready")
 	one, three := m.cpuTime("burner-1"), m.cpuTime("burner-3")
-	time.Sleep(3 * time.Second) // the measured time, not a wait
+	time.Sleep(6 * time.Second) // the measured time, not a wait
 	ratio := float64(m.cpuTime("burner-3")-three) / float64(m.cpuTime("burner-1")-one)
 	t.Logf("CPU time of the burners: 1 to %.2f", ratio)
-	if ratio < 2.4 || ratio > 3.6 {
+	// Other work on the machine shifts it a little; equal shares would be 1.
+	if ratio < 2 || ratio > 4.5 {
 		t.Errorf("CPU time is shared 1 to %.2f, want 1 to 3", ratio)
 	}
 	m.kubectl("delete", "-f", "../../examples/hello/limits.yaml")
