@@ -63,10 +63,12 @@ func (s *Server) needs(config Config, nodes relay.Nodes) needs {
 
 // groups are the API groups that are served, in the order of discovery. Of several versions of a group the preferred one comes first.
 func groups(n needs) []resource.Group {
-	event, addresses, budgets := core.Event(), networking.IPAddress(), policy.PodDisruptionBudget()
+	event, budgets := core.Event(), policy.PodDisruptionBudget()
+	addresses, networks := networking.IPAddress(), networking.ServiceCIDR()
 	return slices.Concat([]resource.Group{
 		core.Group(core.Options{
-			Nodes: n.nodes, Event: event, ServiceCIDR: n.serviceCIDR, NodePorts: allocate.DefaultPorts, IPAddresses: addresses, Budgets: budgets, Tokens: n.tokens,
+			Nodes: n.nodes, Event: event, Budgets: budgets, Tokens: n.tokens,
+			ServiceCIDR: n.serviceCIDR, ServiceCIDRs: networks, IPAddresses: addresses, NodePorts: allocate.DefaultPorts,
 		}),
 		events.Group(event),
 		authentication.Group(n.reviewed, n.tokens.Audiences()),
@@ -74,7 +76,7 @@ func groups(n needs) []resource.Group {
 	}, autoscaling.Groups(), []resource.Group{
 		batch.Group(),
 		certificates.Group(),
-		networking.Group(addresses),
+		networking.Group(addresses, networks),
 		policy.Group(budgets),
 		rbac.Group(),
 		storage.Group(),

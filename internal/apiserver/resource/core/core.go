@@ -20,10 +20,12 @@ type Options struct {
 	Nodes relay.Nodes
 	// Event is the kind that events.k8s.io shows too.
 	Event *resource.Kind[*corev1.Event]
-	// ServiceCIDR and NodePorts are what services get addresses and ports from; IPAddresses is the kind by which addresses are taken.
-	ServiceCIDR netip.Prefix
-	NodePorts   allocate.PortRange
-	IPAddresses *resource.Kind[*networkingv1.IPAddress]
+	// ServiceCIDR and NodePorts are what services get addresses and ports from; ServiceCIDRs is the kind of further networks, IPAddresses the one by which
+	// addresses are taken.
+	ServiceCIDR  netip.Prefix
+	ServiceCIDRs *resource.Kind[*networkingv1.ServiceCIDR]
+	IPAddresses  *resource.Kind[*networkingv1.IPAddress]
+	NodePorts    allocate.PortRange
 	// Budgets is the kind by which evictions are allowed.
 	Budgets *resource.Kind[*policyv1.PodDisruptionBudget]
 	// Tokens issues the tokens of service accounts.

@@ -243,5 +243,27 @@ func (o Options) addresses(env resource.Environment) (*allocate.Addresses, error
 	if err != nil {
 		return nil, err
 	}
-	return &allocate.Addresses{Store: store, Ranges: func(context.Context) ([]netip.Prefix, error) { return []netip.Prefix{o.ServiceCIDR}, nil }}, nil
+	networks, err := o.ServiceCIDRs.Store(env, networkingv1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	return &allocate.Addresses{Store: store, Ranges: func(ctx context.Context) ([]netip.Prefix, error) { return o.ranges(ctx, networks) }}, nil
+}
+
+// ranges are the configured network and those of ServiceCIDRs that are not being deleted.
+func (o Options) ranges(ctx context.Context, networks rest.Lister) ([]netip.Prefix, error) {
+	list, err := networks.List(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := []netip.Prefix{o.ServiceCIDR}
+	for _, network := range list.(*networkingv1.ServiceCIDRList).Items {
+		for _, text := range network.Spec.CIDRs {
+			prefix, err := netip.ParsePrefix(text)
+			if err == nil && network.DeletionTimestamp == nil && prefix.Addr().Is4() == o.ServiceCIDR.Addr().Is4() && !slices.Contains(out, prefix) {
+				out = append(out, prefix)
+			}
+		}
+	}
+	return out, nil
 }

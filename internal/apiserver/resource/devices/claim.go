@@ -116,7 +116,7 @@ func validateClaim(s *resourcev1.ResourceClaimSpec, path *field.Path) field.Erro
 		p := path.Child("constraints").Index(i)
 		errs = append(errs, validateNames(c.Requests, names, p.Child("requests"))...)
 		if c.MatchAttribute == nil && c.DistinctAttribute == nil {
-			errs = append(errs, field.Required(p, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
+			errs = append(errs, field.Required(p, `exactly one of "matchAttribute" or "distinctAttribute" is required`))
 		}
 	}
 	errs = append(errs, rules.AtMost(s.Devices.Config, resourcev1.DeviceConfigMaxSize, path.Child("config"))...)

@@ -8,12 +8,12 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 )
 
-// Group returns the group. Addresses is the kind IPAddress, which services use too.
-func Group(addresses *resource.Kind[*networkingv1.IPAddress]) resource.Group {
+// Group returns the group. Addresses and networks are the kinds IPAddress and ServiceCIDR, which services use too.
+func Group(addresses *resource.Kind[*networkingv1.IPAddress], networks *resource.Kind[*networkingv1.ServiceCIDR]) resource.Group {
 	return resource.Group{
 		GroupVersion: networkingv1.SchemeGroupVersion,
 		AddToScheme:  networkingv1.AddToScheme,
-		Kinds:        []resource.Description{ingressClass(), ingress(), addresses, networkPolicy(), serviceCIDR()},
+		Kinds:        []resource.Description{ingressClass(), ingress(), addresses, networkPolicy(), networks},
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/resource/rules"
 )
 
-func serviceCIDR() *resource.Kind[*networkingv1.ServiceCIDR] {
+// ServiceCIDR returns the kind whose objects are further networks that services get addresses from.
+func ServiceCIDR() *resource.Kind[*networkingv1.ServiceCIDR] {
 	return &resource.Kind[*networkingv1.ServiceCIDR]{
 		Resource:    "servicecidrs",
 		ClusterWide: true,

@@ -23,7 +23,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 	}
 	c := &claims{}
 	_, err := jwt.ParseWithClaims(token, c, func(*jwt.Token) (any, error) { return t.key.Public(), nil },
-		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithIssuer(Issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(t.clock.Now))
+		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithIssuer(Issuer), jwt.WithExpirationRequired(), jwt.WithStrictDecoding(), jwt.WithTimeFunc(t.clock.Now))
 	if err != nil {
 		return nil, false, fmt.Errorf("service account token: %w", err)
 	}

@@ -1,0 +1,13 @@
+package autoscaling
+
+import (
+	"testing"
+
+	"github.com/bayplan/bayplan/internal/apiserver/resource/resourcetest"
+)
+
+func TestValidation(t *testing.T) {
+	resourcetest.Run(t, map[string]resourcetest.Check{
+		"HorizontalPodAutoscaler": resourcetest.Of(horizontalPodAutoscaler()),
+	})
+}

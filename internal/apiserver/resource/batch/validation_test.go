@@ -1,0 +1,14 @@
+package batch
+
+import (
+	"testing"
+
+	"github.com/bayplan/bayplan/internal/apiserver/resource/resourcetest"
+)
+
+func TestValidation(t *testing.T) {
+	resourcetest.Run(t, map[string]resourcetest.Check{
+		"CronJob": resourcetest.Of(cronJob()),
+		"Job":     resourcetest.Of(job()),
+	})
+}

@@ -1,0 +1,16 @@
+package devices
+
+import (
+	"testing"
+
+	"github.com/bayplan/bayplan/internal/apiserver/resource/resourcetest"
+)
+
+func TestValidation(t *testing.T) {
+	resourcetest.Run(t, map[string]resourcetest.Check{
+		"DeviceClass":           resourcetest.Of(deviceClass()),
+		"ResourceClaim":         resourcetest.Of(resourceClaim()),
+		"ResourceClaimTemplate": resourcetest.Of(resourceClaimTemplate()),
+		"ResourceSlice":         resourcetest.Of(resourceSlice()),
+	})
+}

@@ -1,0 +1,13 @@
+package discovery
+
+import (
+	"testing"
+
+	"github.com/bayplan/bayplan/internal/apiserver/resource/resourcetest"
+)
+
+func TestValidation(t *testing.T) {
+	resourcetest.Run(t, map[string]resourcetest.Check{
+		"EndpointSlice": resourcetest.Of(endpointSlice()),
+	})
+}

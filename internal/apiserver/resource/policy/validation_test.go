@@ -1,0 +1,13 @@
+package policy
+
+import (
+	"testing"
+
+	"github.com/bayplan/bayplan/internal/apiserver/resource/resourcetest"
+)
+
+func TestValidation(t *testing.T) {
+	resourcetest.Run(t, map[string]resourcetest.Check{
+		"PodDisruptionBudget": resourcetest.Of(PodDisruptionBudget()),
+	})
+}
