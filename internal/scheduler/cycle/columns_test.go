@@ -20,7 +20,7 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("seed", 1, "seed of the random clusters")
-	worldsFlag = flag.Int("worlds", 60, "number of random clusters")
+	worldsFlag = flag.Int("worlds", 40, "number of random clusters")
 )
 
 // harness keeps a world of objects and a core in step.

@@ -176,7 +176,7 @@ func TestPreemptionAgreesWithReference(t *testing.T) {
 	}
 	t.Logf("outcomes: %v", outcomes)
 	for _, outcome := range []string{"helps", "helps nowhere", "violates a budget", "several equals", "several victims"} {
-		if outcomes[outcome] < 5 {
+		if outcomes[outcome] < 3 {
 			t.Errorf("%q came only %d times: the clusters are too dull", outcome, outcomes[outcome])
 		}
 	}

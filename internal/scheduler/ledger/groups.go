@@ -100,7 +100,7 @@ func (t *groupTable) dropHolder(b bucket, group *Group) {
 // eachBucket calls do for the bucket of every term of a shape.
 func eachBucket(s *shape.Shape, do func(bucket)) {
 	term := func(t *shape.Term) {
-		key, value, _ := t.Pair()
+		key, value, _ := t.Selector.Pair()
 		for _, namespace := range t.Namespaces {
 			do(bucket{namespace, key, value})
 		}

@@ -15,7 +15,7 @@ type Term struct {
 	Namespaces []string
 	// NamespaceSelector is nil if the term has none.
 	NamespaceSelector labels.Selector
-	Selector          labels.Selector
+	Selector          *Selector
 	TopologyKey       string
 
 	key  string
@@ -35,21 +35,7 @@ func (t *Term) Matches(class *Class, namespace labels.Set) bool {
 			return false
 		}
 	}
-	return t.Selector.Matches(class.Labels)
-}
-
-// Pair returns a label and value that every class selected by the term has, if its selector asks for one.
-func (t *Term) Pair() (key, value string, ok bool) {
-	requirements, _ := t.Selector.Requirements()
-	for _, r := range requirements {
-		switch r.Operator() {
-		case selection.In, selection.Equals, selection.DoubleEquals:
-			if values := r.ValuesUnsorted(); len(values) == 1 {
-				return r.Key(), values[0], true
-			}
-		}
-	}
-	return "", "", false
+	return t.Selector.Selects(class.Labels)
 }
 
 // SpreadConstraint is one topology spread constraint.
@@ -58,7 +44,7 @@ type SpreadConstraint struct {
 	TopologyKey string
 	// Hard stands for DoNotSchedule.
 	Hard       bool
-	Selector   labels.Selector
+	Selector   *Selector
 	MinDomains int32
 	// HonorAffinity and HonorTaints tell which nodes count: those that the pod selects, those that it tolerates.
 	HonorAffinity, HonorTaints bool
@@ -71,7 +57,7 @@ func CompileSpread(list []v1.TopologySpreadConstraint, own map[string]string) []
 		c := &list[i]
 		constraint := SpreadConstraint{
 			MaxSkew: c.MaxSkew, TopologyKey: c.TopologyKey, Hard: c.WhenUnsatisfiable == v1.DoNotSchedule,
-			Selector: withKeys(selector(c.LabelSelector), c.MatchLabelKeys, own), MinDomains: 1, HonorAffinity: true,
+			Selector: NewSelector(withKeys(selector(c.LabelSelector), c.MatchLabelKeys, own)), MinDomains: 1, HonorAffinity: true,
 		}
 		if c.MinDomains != nil {
 			constraint.MinDomains = *c.MinDomains
@@ -143,7 +129,7 @@ func (t *Table) term(pod *v1.Pod, term *v1.PodAffinityTerm) *Term {
 		return known
 	}
 	compiled := &Term{
-		Namespaces: namespaces, Selector: selector(term.LabelSelector), TopologyKey: term.TopologyKey,
+		Namespaces: namespaces, Selector: NewSelector(selector(term.LabelSelector)), TopologyKey: term.TopologyKey,
 		key: string(k.buf), refs: 1,
 	}
 	if term.NamespaceSelector != nil {

@@ -42,7 +42,7 @@ type tally struct {
 	counters []counter
 	// reach are the shape's own terms: the pods that they select count.
 	reach []*shape.Term
-	// effect finds the steps for a pod of another shape; effects remembers them.
+	// effect finds the steps for a pod of another shape; effects remembers them if there are any.
 	effect  func(*shape.Shape) []step
 	effects map[*shape.Shape][]step
 }
@@ -72,11 +72,8 @@ func (t *tally) Build() {
 	}
 	seen := map[*ledger.Group]bool{}
 	count := func(group *ledger.Group) {
-		if seen[group] {
-			return
-		}
-		seen[group] = true
-		if steps := t.stepsOf(group.Shape); len(steps) > 0 {
+		if steps := t.stepsOf(group.Shape); len(steps) > 0 && !seen[group] {
+			seen[group] = true
 			for _, slot := range group.Slots {
 				t.take(steps, max(slot, ^slot), 1)
 			}
@@ -110,8 +107,9 @@ func (t *tally) stepsOf(s *shape.Shape) []step {
 	}
 	steps, known := t.effects[s]
 	if !known {
-		steps = t.effect(s)
-		t.effects[s] = steps
+		if steps = t.effect(s); len(steps) > 0 {
+			t.effects[s] = steps
+		}
 	}
 	return steps
 }

@@ -21,7 +21,7 @@ type counts struct {
 	// needAll tells that only nodes with the keys of all constraints count.
 	needAll bool
 	list    []constraint
-	// matches remembers which constraints select pods of a shape, one bit each.
+	// matches remembers which constraints select pods of a shape, one bit each, if any do.
 	matches map[*shape.Shape]uint64
 }
 
@@ -46,7 +46,7 @@ func newCounts(p *Plugin, l *ledger.Ledger, s *shape.Shape, constraints []shape.
 	c := &counts{plugin: p, ledger: l, shape: s, hard: hard, needAll: needAll}
 	for _, each := range constraints {
 		own := constraint{SpreadConstraint: each, column: l.Label(each.TopologyKey), host: each.TopologyKey == v1.LabelHostname}
-		if each.Selector.Matches(s.Class.Labels) {
+		if each.Selector.Selects(s.Class.Labels) {
 			own.self = 1
 		}
 		c.list = append(c.list, own)
@@ -157,11 +157,13 @@ func (c *counts) match(s *shape.Shape) uint64 {
 		return mask
 	}
 	for i := range c.list {
-		if c.list[i].Selector.Matches(s.Class.Labels) {
+		if c.list[i].Selector.Selects(s.Class.Labels) {
 			mask |= 1 << i
 		}
 	}
-	c.matches[s] = mask
+	if mask != 0 {
+		c.matches[s] = mask
+	}
 	return mask
 }
 

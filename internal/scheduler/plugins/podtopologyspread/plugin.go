@@ -73,7 +73,7 @@ func (p *Plugin) constraints(l *ledger.Ledger, s *shape.Shape, hard bool) []shap
 	}
 	for _, c := range p.Defaults {
 		if c.Hard == hard {
-			c.Selector = siblings
+			c.Selector = shape.NewSelector(siblings)
 			out = append(out, c)
 		}
 	}
