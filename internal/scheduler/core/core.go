@@ -98,7 +98,10 @@ func (c *Core) Next(now time.Time) *Attempt {
 	if engine.Preempts() && diagnosis.Conflict == "" && diagnosis.Nodes > 0 {
 		c.preempt(item, engine, attempt)
 	}
-	c.Queue.Reject(item, diagnosis.Plugins(), now)
+	group := c.Queue.Reject(item, diagnosis.Plugins(), now)
+	if group.Seen == 0 {
+		group.Seen = engine.Seen(item.Shape)
+	}
 	c.remember(item.Pod.UID, attempt.Message())
 	return attempt
 }

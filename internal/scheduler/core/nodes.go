@@ -38,6 +38,6 @@ func (c *Core) DeleteNamespace(name string) { c.Ledger.DeleteNamespace(name) }
 // kind of change, the changed node itself is put before the pod's plugins, once for all equal pods.
 func (c *Core) happened(slot int32, now time.Time) {
 	c.Queue.Move(func(g *queue.Group) bool {
-		return c.engines[g.Profile].Helps(g.Shape, g.Priority, g.Rejectors, slot)
+		return c.engines[g.Profile].Helps(g.Shape, g.Priority, g.Rejectors, slot, &g.Seen)
 	}, now)
 }

@@ -81,9 +81,12 @@ func (e *Engine) view(s *shape.Shape) *view {
 	} else if v.opened != v.revision() {
 		v.close()
 		v.open(e.ledger, &e.profile, s)
+		v.stirred = e.clock
 	}
 	v.used = e.clock
-	v.follow()
+	if v.follow() {
+		v.stirred = e.clock
+	}
 	return v
 }
 
@@ -105,6 +108,7 @@ func (e *Engine) newView(s *shape.Shape) *view {
 		v, e.spare = e.spare[n-1], e.spare[:n-1]
 	}
 	v.open(e.ledger, &e.profile, s)
+	v.stirred = e.clock
 	return v
 }
 

@@ -13,6 +13,8 @@ type view struct {
 	used     uint64
 	position uint64
 	opened   revision
+	// stirred is when, by the engine's clock, what followers count last changed.
+	stirred uint64
 
 	filters []boundFilter
 	scores  []boundScore
@@ -96,8 +98,12 @@ func (v *view) revision() revision {
 	return revision{v.ledger.NamespaceRevision(), v.ledger.SelectorRevision(v.shape.Class.Namespace)}
 }
 
-// follow reads the journal: followers count, changed nodes are noted.
-func (v *view) follow() {
+// follow reads the journal: followers count, changed nodes are noted. It reports whether what followers count has changed.
+func (v *view) follow() (stirred bool) {
+	var before uint64
+	for _, f := range v.followers {
+		before += f.Version()
+	}
 	rebuild := make([]bool, 0, 8)
 	for range v.followers {
 		rebuild = append(rebuild, false)
@@ -117,6 +123,7 @@ func (v *view) follow() {
 	for i, f := range v.followers {
 		if rebuild[i] || !complete {
 			f.Build()
+			stirred = true
 		}
 	}
 	for _, s := range v.stalers {
@@ -124,6 +131,10 @@ func (v *view) follow() {
 			v.ready = false
 		}
 	}
+	for _, f := range v.followers {
+		before -= f.Version()
+	}
+	return stirred || before != 0
 }
 
 // note marks the node of a change, to be asked again.

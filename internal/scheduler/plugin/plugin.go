@@ -118,6 +118,8 @@ type Follower interface {
 	Build()
 	// Apply counts one change of the ledger; false asks for Build instead.
 	Apply(change *ledger.Change) bool
+	// Version is another number after every change that counted.
+	Version() uint64
 }
 
 // Idler is a Follower that can tell that, as things are, it passes every node or scores every node alike. While all

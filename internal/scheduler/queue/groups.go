@@ -19,6 +19,8 @@ type Group struct {
 	Rejectors []string
 	// Items are in the order in which they became unschedulable.
 	Items []*Item
+	// Seen is for whoever decides whether an event helps: up to when it has looked.
+	Seen uint64
 
 	key groupKey
 	seq uint64

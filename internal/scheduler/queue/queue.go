@@ -220,12 +220,14 @@ func (q *Queue) Pop(now time.Time) *Item {
 // Done takes out a pod that has been placed for good.
 func (q *Queue) Done(uid types.UID) { q.Delete(uid) }
 
-// Reject puts back a pod that no node takes. It waits for an event that could help against one of the plugins.
-func (q *Queue) Reject(item *Item, rejectors []string, now time.Time) {
+// Reject puts back a pod that no node takes. It waits, in the group returned, for an event that could help against one of
+// the plugins.
+func (q *Queue) Reject(item *Item, rejectors []string, now time.Time) *Group {
 	item.Rejectors, item.Since = rejectors, now
 	item.Failures++
 	item.Until = now.Add(q.backoffOf(item))
 	q.wait(item)
+	return item.group
 }
 
 // Fail puts back a pod whose attempt failed for a reason that has nothing to do with the cluster's state.

@@ -45,6 +45,7 @@ type tally struct {
 	// effect finds the steps for a pod of another shape; effects remembers them if there are any.
 	effect  func(*shape.Shape) []step
 	effects map[*shape.Shape][]step
+	version uint64
 }
 
 func newTally(p *Plugin, l *ledger.Ledger, s *shape.Shape, effect func(*shape.Shape) []step) tally {
@@ -121,6 +122,7 @@ func (t *tally) take(steps []step, slot int32, sign int32) {
 		if value := c.column.Value[slot]; value != 0 {
 			c.values[value] += sign * each.amount
 			c.pods += int(sign)
+			t.version++
 		}
 	}
 }
@@ -147,6 +149,9 @@ func (t *tally) Apply(change *ledger.Change) bool {
 	t.take(steps, change.Slot, sign)
 	return true
 }
+
+// Version implements plugin.Follower.
+func (t *tally) Version() uint64 { return t.version }
 
 // Release gives the counters back.
 func (t *tally) Release() {

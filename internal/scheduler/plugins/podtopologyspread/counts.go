@@ -23,6 +23,7 @@ type counts struct {
 	list    []constraint
 	// matches remembers which constraints select pods of a shape, one bit each, if any do.
 	matches map[*shape.Shape]uint64
+	version uint64
 }
 
 // constraint is one of them with its counters.
@@ -77,6 +78,9 @@ func (c *counts) Build() {
 		}
 	}
 }
+
+// Version implements plugin.Follower.
+func (c *counts) Version() uint64 { return c.version }
 
 // Release gives the counters back.
 func (c *counts) Release() {
@@ -169,6 +173,7 @@ func (c *counts) match(s *shape.Shape) uint64 {
 
 // add counts a pod on a node.
 func (c *counts) add(mask uint64, slot int32, n int32) {
+	c.version++
 	for i := range c.list {
 		if mask&(1<<i) == 0 {
 			continue
