@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,8 @@ type writer struct {
 	busy bool
 	// api is the newest pod that the API answered to a patch; the informer's may be older.
 	api *v1.Pod
+	// sent is the status of the last patch that the API took. An API that leaves something out of it is not told the same again.
+	sent *v1.PodStatus
 	// retry is when to write again after a failure.
 	retry time.Time
 	// settled is true when the API has what was last computed.
@@ -40,24 +43,26 @@ func (w *Worker) write(ctx context.Context, pod *v1.Pod) time.Time {
 		klog.FromContext(ctx).Error(err, "Cannot make a patch of the pod's status")
 		return time.Time{}
 	}
-	wr.settled = patch == nil
+	unchanged := wr.api != nil && known.ResourceVersion == wr.api.ResourceVersion
+	wr.settled = patch == nil || unchanged && equality.Semantic.DeepEqual(wr.sent, w.computed)
 	if wr.settled {
 		return time.Time{}
 	}
 	wr.busy = true
+	status := w.computed
 	w.ops.Go(func() {
 		written, err := w.deps.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-		w.report(func(ctx context.Context) { w.written(ctx, written, err) })
+		w.report(func(ctx context.Context) { w.written(ctx, written, status, err) })
 	})
 	return time.Time{}
 }
 
-func (w *Worker) written(ctx context.Context, pod *v1.Pod, err error) {
+func (w *Worker) written(ctx context.Context, pod *v1.Pod, status *v1.PodStatus, err error) {
 	wr := &w.writer
 	wr.busy = false
 	switch {
 	case err == nil:
-		wr.api, wr.retry = pod, time.Time{}
+		wr.api, wr.sent, wr.retry = pod, status, time.Time{}
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		// The pod is gone, or another one has its name now: the informer will say so.
 		wr.retry = w.deps.Clock.Now().Add(time.Second)
