@@ -32,7 +32,7 @@ func Write(path string, data []byte, mode fs.FileMode) (err error) {
 	if err := os.Rename(file.Name(), path); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return syncDir(dir)
+	return SyncDir(dir)
 }
 
 func fill(file *os.File, data []byte, mode fs.FileMode) error {
@@ -46,8 +46,8 @@ func fill(file *os.File, data []byte, mode fs.FileMode) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncDir makes the rename last. Windows has no such call for directories and keeps the order by itself.
-func syncDir(dir string) error {
+// SyncDir makes what was renamed in a directory last. Windows has no such call for directories and keeps the order by itself.
+func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}

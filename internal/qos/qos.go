@@ -3,7 +3,6 @@ package qos
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Class returns Guaranteed when every container has a limit for CPU and memory equal to its request, BestEffort when no container names either, and
@@ -25,10 +24,11 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 	guaranteed, bestEffort := true, true
 	for _, r := range all {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			limit, limited := positive(r.Limits, name)
-			request, requested := positive(r.Requests, name)
-			bestEffort = bestEffort && !limited && !requested
-			guaranteed = guaranteed && limited && (!requested || request.Cmp(limit) == 0)
+			limit, request := r.Limits[name], r.Requests[name]
+			bestEffort = bestEffort && limit.Sign() <= 0 && request.Sign() <= 0
+			// A limit without a request means a request of the same size; a request of zero is one.
+			_, requested := r.Requests[name]
+			guaranteed = guaranteed && limit.Sign() > 0 && (!requested || request.Cmp(limit) == 0)
 		}
 	}
 	switch {
@@ -38,9 +38,4 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 		return corev1.PodQOSGuaranteed
 	}
 	return corev1.PodQOSBurstable
-}
-
-func positive(list corev1.ResourceList, name corev1.ResourceName) (resource.Quantity, bool) {
-	q, ok := list[name]
-	return q, ok && q.Sign() > 0
 }

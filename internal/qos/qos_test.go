@@ -31,6 +31,7 @@ func TestClass(t *testing.T) {
 		{"equal", corev1.PodSpec{Containers: []corev1.Container{container(both, both)}}, corev1.PodQOSGuaranteed},
 		{"equal in other units", corev1.PodSpec{Containers: []corev1.Container{container(list("cpu", "1000m", "memory", "1024Mi"), both)}}, corev1.PodQOSGuaranteed},
 		{"limits alone", corev1.PodSpec{Containers: []corev1.Container{container(nil, both)}}, corev1.PodQOSGuaranteed},
+		{"a request of zero below its limit", corev1.PodSpec{Containers: []corev1.Container{container(list("cpu", "0", "memory", "1Gi"), both)}}, corev1.PodQOSBurstable},
 		{"memory unlimited", corev1.PodSpec{Containers: []corev1.Container{container(list("cpu", "1"), list("cpu", "1"))}}, corev1.PodQOSBurstable},
 		{"request below limit", corev1.PodSpec{Containers: []corev1.Container{container(list("cpu", "500m", "memory", "1Gi"), both)}}, corev1.PodQOSBurstable},
 		{"one of two", corev1.PodSpec{Containers: []corev1.Container{container(both, both), container(nil, nil)}}, corev1.PodQOSBurstable},

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"slices"
 
+	"github.com/bayplan/bayplan/internal/qos"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -46,39 +47,5 @@ func QOSClass(pod *v1.Pod) v1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}
-	var sets []v1.ResourceRequirements
-	if pod.Spec.Resources != nil {
-		sets = append(sets, *pod.Spec.Resources)
-	} else {
-		for i := range pod.Spec.InitContainers {
-			sets = append(sets, pod.Spec.InitContainers[i].Resources)
-		}
-		for i := range pod.Spec.Containers {
-			sets = append(sets, pod.Spec.Containers[i].Resources)
-		}
-	}
-	anything, guaranteed := false, true
-	for _, r := range sets {
-		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
-			limit, request := r.Limits[name], r.Requests[name]
-			if !limit.IsZero() || !request.IsZero() {
-				anything = true
-			}
-			// A limit without a request means a request of the same size, which the API server fills in.
-			if _, set := r.Requests[name]; !set {
-				request = limit
-			}
-			if limit.IsZero() || limit.Cmp(request) != 0 {
-				guaranteed = false
-			}
-		}
-	}
-	switch {
-	case !anything:
-		return v1.PodQOSBestEffort
-	case guaranteed:
-		return v1.PodQOSGuaranteed
-	default:
-		return v1.PodQOSBurstable
-	}
+	return qos.Class(&pod.Spec)
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/bayplan/bayplan/internal/keylock"
 	"github.com/bayplan/bayplan/internal/netns"
 	"github.com/bayplan/bayplan/internal/node/network/ipam"
 )
@@ -28,8 +29,8 @@ type Node struct {
 	in   *inside      // nil when closed
 	pool *ipam.Pool   // addresses of pods by sandbox
 
-	sandboxes keyed      // one change of a sandbox at a time
-	mu        sync.Mutex // guards published and its rules
+	sandboxes keylock.Locks // one change of a sandbox at a time
+	mu        sync.Mutex    // guards published and its rules
 	published mappings
 }
 
@@ -139,7 +140,7 @@ func (n *Node) Retain(ctx context.Context, liveSandboxIDs []string) error {
 	var errs []error
 	for _, sandboxID := range n.pool.Owners() {
 		if !slices.Contains(liveSandboxIDs, sandboxID) {
-			unlock := n.sandboxes.lock(sandboxID)
+			unlock := n.sandboxes.Lock(sandboxID)
 			errs = append(errs, n.release(sandboxID))
 			unlock()
 			klog.FromContext(ctx).V(2).Info("Took back the address of a sandbox that is gone", "sandbox", sandboxID, "node", n.name)
@@ -189,7 +190,7 @@ func (n *Node) begin(ctx context.Context, sandboxID string) (done func(), err er
 		n.life.RUnlock()
 		return nil, err
 	}
-	unlock := n.sandboxes.lock(sandboxID)
+	unlock := n.sandboxes.Lock(sandboxID)
 	return func() {
 		unlock()
 		n.life.RUnlock()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/bayplan/bayplan/internal/atomicfile"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
@@ -91,7 +92,7 @@ func chainID(parent string, diff v1.Hash) (string, error) {
 // addLayer unpacks a layer unless it is there. chains are the chain ids up to and including its own.
 func (s *Store) addLayer(ctx context.Context, layer v1.Layer, diff v1.Hash, chains []string) error {
 	chain := chains[len(chains)-1]
-	defer s.layers.lock(chain)()
+	defer s.layers.Lock(chain)()
 	if _, err := os.Stat(s.layerDir(chain)); err == nil {
 		return nil
 	}
@@ -113,7 +114,7 @@ func (s *Store) addLayer(ctx context.Context, layer v1.Layer, diff v1.Hash, chai
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Join(s.root, "layers"))
+	return atomicfile.SyncDir(filepath.Join(s.root, "layers"))
 }
 
 // unpackInto fills the directory work with the layer's files and its size.

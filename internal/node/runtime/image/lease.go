@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bayplan/bayplan/internal/atomicfile"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +41,7 @@ func (s *Store) Lease(name, owner string, image *Image) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(s.leasePath(name), text)
+	return atomicfile.Write(s.leasePath(name), text, 0o600)
 }
 
 // Release ends a lease. It is idempotent.

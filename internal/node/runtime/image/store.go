@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bayplan/bayplan/internal/atomicfile"
+	"github.com/bayplan/bayplan/internal/keylock"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
@@ -55,7 +57,7 @@ type Store struct {
 	cached []Image
 	stamp  os.FileInfo // of the index file that cached was read from
 
-	layers keyedMutex
+	layers keylock.Locks
 }
 
 // Option changes how a store is opened.
@@ -177,7 +179,7 @@ func (s *Store) change(edit func([]Image) ([]Image, error)) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(s.indexPath(), text); err != nil {
+	if err := atomicfile.Write(s.indexPath(), text, 0o600); err != nil {
 		return fmt.Errorf("image store: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package network
+package keylock
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 
 // Under one key one works at a time, under several many do, and nothing is left.
 func TestKeyed(t *testing.T) {
-	var k keyed
+	var k Locks
 	inside := make([]int, 4) // guarded by the key's lock: the race detector sees a failure too
 	var wg sync.WaitGroup
 	for i := range 400 {
 		wg.Go(func() {
 			key := i % len(inside)
-			defer k.lock(fmt.Sprint(key))()
+			defer k.Lock(fmt.Sprint(key))()
 			if inside[key]++; inside[key] != 1 {
 				t.Errorf("%d hold key %d", inside[key], key)
 			}
@@ -25,7 +25,7 @@ func TestKeyed(t *testing.T) {
 	if len(k.locks) != 0 {
 		t.Errorf("locks are left: %v", k.locks)
 	}
-	first := k.lock("a")
-	k.lock("b")()
+	first := k.Lock("a")
+	k.Lock("b")()
 	first()
 }
