@@ -3,6 +3,7 @@ package controllertest
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -50,7 +51,9 @@ func (a *API) delete(r Resource, current *object, body []byte) error {
 	if r.Resource == "namespaces" {
 		_ = unstructured.SetNestedField(next.Object, "Terminating", "status", "phase")
 	}
-	a.put(r, next)
+	if released(r, next) || !reflect.DeepEqual(next.Object, current.Object) {
+		a.put(r, next)
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/bayplan/bayplan/internal/controller"
 )
@@ -57,6 +58,9 @@ func (c *Controller) removeAll(ctx context.Context, node string, disruption *cor
 
 // remove marks the pod as failed if it has not finished, so that its controller counts it, and removes it without waiting for a node.
 func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, disruption *corev1.PodCondition) error {
+	if pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && controller.IsPodFinished(pod) {
+		return nil // only finalizers are left to wait for
+	}
 	pods := c.client.CoreV1().Pods(pod.Namespace)
 	if !controller.IsPodFinished(pod) {
 		failed := pod.DeepCopy()
