@@ -231,7 +231,7 @@ func (s *Scheduler) bind(ctx context.Context, attempt *core.Attempt) {
 	uid := attempt.Pod.UID
 	err := s.client.Bind(ctx, attempt.Pod, attempt.Node)
 	if err == nil {
-		s.events.Put(func(c *core.Core, _ time.Time) { c.Bound(uid) })
+		s.events.Put(func(c *core.Core, now time.Time) { c.Bound(uid, now) })
 		return
 	}
 	if ctx.Err() == nil {

@@ -66,7 +66,7 @@ func BenchmarkStorm(b *testing.B) {
 		if attempt.Node == "" {
 			b.Fatal(attempt.Message())
 		}
-		c.Bound(pod.UID)
+		c.Bound(pod.UID, now)
 		bound := pod
 		bound.Spec.NodeName = attempt.Node
 		c.SetPod(&bound, now)

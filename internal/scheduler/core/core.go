@@ -96,7 +96,7 @@ func (c *Core) Next(now time.Time) *Attempt {
 	diagnosis := engine.Diagnose(&pod)
 	attempt.Diagnosis = &diagnosis
 	if engine.Preempts() && diagnosis.Conflict == "" && diagnosis.Nodes > 0 {
-		c.preempt(item, engine, attempt)
+		c.preempt(item, engine, attempt, now)
 	}
 	group := c.Queue.Reject(item, diagnosis.Plugins(), now)
 	if group.Seen == 0 {
@@ -129,12 +129,13 @@ func (c *Core) assume(item *queue.Item, node string, now time.Time) {
 		UID: item.Pod.UID, Name: item.Pod.Name, Shape: item.Shape, Priority: item.Priority,
 		Started: now.UnixNano(), Assumed: true,
 	}, node)
-	c.nominate(item, "")
+	c.nominate(item, "", now)
 }
 
-// nominate reserves room on a node for a pod that waits, or takes the reservation back.
-func (c *Core) nominate(item *queue.Item, node string) {
-	if item.Nominated == "" && node == "" {
+// nominate reserves room on a node for a pod that waits, or takes the reservation back: then others may have the room.
+func (c *Core) nominate(item *queue.Item, node string, now time.Time) {
+	old := item.Nominated
+	if old == "" && node == "" {
 		return
 	}
 	item.Nominated = node
@@ -142,12 +143,15 @@ func (c *Core) nominate(item *queue.Item, node string) {
 	for _, engine := range c.engines {
 		engine.Nominate(&pod, node)
 	}
+	if slot, known := c.Ledger.Slot(old); known && old != node {
+		c.happened(slot, now)
+	}
 }
 
 // Bound is called when the API server has accepted a pod's node.
-func (c *Core) Bound(uid types.UID) {
+func (c *Core) Bound(uid types.UID, now time.Time) {
 	if item := c.Queue.Get(uid); item != nil {
-		c.dequeue(item)
+		c.dequeue(item, now)
 	}
 }
 
@@ -168,9 +172,9 @@ func (c *Core) BindFailed(uid types.UID, now time.Time) bool {
 }
 
 // dequeue takes a pod out of the queue for good.
-func (c *Core) dequeue(item *queue.Item) {
-	c.nominate(item, "")
+func (c *Core) dequeue(item *queue.Item, now time.Time) {
 	c.Queue.Done(item.Pod.UID)
+	c.nominate(item, "", now)
 	delete(c.messages, item.Pod.UID)
 	c.Ledger.Shapes.Release(item.Shape)
 }

@@ -25,7 +25,7 @@ func (c *Core) SetPod(pod *v1.Pod, now time.Time) {
 // DeletePod forgets a pod.
 func (c *Core) DeletePod(uid types.UID, now time.Time) {
 	if item := c.Queue.Get(uid); item != nil {
-		c.dequeue(item)
+		c.dequeue(item, now)
 	}
 	if pod := c.Ledger.Pod(uid); pod != nil {
 		c.uncount(pod, now)
@@ -35,7 +35,7 @@ func (c *Core) DeletePod(uid types.UID, now time.Time) {
 // setAssigned counts a pod that has a node.
 func (c *Core) setAssigned(pod *v1.Pod, now time.Time) {
 	if item := c.Queue.Get(pod.UID); item != nil {
-		c.dequeue(item)
+		c.dequeue(item, now)
 	}
 	compiled := c.Ledger.Shapes.Compile(pod)
 	old := c.Ledger.Pod(pod.UID)
@@ -91,7 +91,7 @@ func (c *Core) setPending(pod *v1.Pod, now time.Time) {
 	case ours && item == nil:
 		item = &queue.Item{Pod: pod, Shape: c.Ledger.Shapes.Compile(pod), Priority: priorityOf(pod)}
 		c.Queue.Add(item, now)
-		c.nominate(item, pod.Status.NominatedNodeName)
+		c.nominate(item, pod.Status.NominatedNodeName, now)
 	case ours:
 		c.update(item, pod, now)
 	}
@@ -110,7 +110,7 @@ func (c *Core) update(item *queue.Item, pod *v1.Pod, now time.Time) {
 	if item.Place == queue.InFlight {
 		return
 	}
-	c.nominate(item, nominated)
+	c.nominate(item, nominated, now)
 	c.Queue.Changed(item, changed, now)
 }
 

@@ -11,14 +11,14 @@ import (
 
 // preempt looks for a node on which pods of lower priority could make room. If there is one the pod is nominated to it:
 // it has to wait until the victims are gone, and pods of no higher priority leave the room to it.
-func (c *Core) preempt(item *queue.Item, engine *cycle.Engine, attempt *Attempt) {
+func (c *Core) preempt(item *queue.Item, engine *cycle.Engine, attempt *Attempt, now time.Time) {
 	pod := podOf(item)
 	policy := item.Pod.Spec.PreemptionPolicy
 	eviction := engine.Preempt(&pod, policy != nil && *policy == v1.PreemptNever)
 	attempt.Eviction = eviction
 	if eviction.Node == "" {
 		if eviction.Helpless {
-			c.nominate(item, "")
+			c.nominate(item, "", now)
 		}
 		return
 	}
@@ -27,11 +27,11 @@ func (c *Core) preempt(item *queue.Item, engine *cycle.Engine, attempt *Attempt)
 	}
 	for _, rival := range engine.Nominees(eviction.Node) {
 		if other := c.Queue.Get(rival.UID); other != nil && other.Priority < item.Priority {
-			c.nominate(other, "")
+			c.nominate(other, "", now)
 			attempt.Displaced = append(attempt.Displaced, other.Pod)
 		}
 	}
-	c.nominate(item, eviction.Node)
+	c.nominate(item, eviction.Node, now)
 }
 
 // EvictionFailed is called when a victim could not be deleted: the pod that it was to make room for may try others.
@@ -40,7 +40,7 @@ func (c *Core) EvictionFailed(victim, preemptor types.UID, now time.Time) {
 		pod.Preempted = false
 	}
 	if item := c.Queue.Get(preemptor); item != nil {
-		c.nominate(item, "")
+		c.nominate(item, "", now)
 		c.Queue.Activate(preemptor, now)
 	}
 }

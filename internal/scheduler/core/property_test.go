@@ -164,11 +164,11 @@ func (m *model) bound(r *rapid.T) {
 	delete(m.binding, name)
 	// The watch may be faster than the answer, and the other way round.
 	if pick(r, "order", "answer", "watch") == "answer" {
-		m.core.Bound(pod.UID)
+		m.core.Bound(pod.UID, m.now)
 		m.core.SetPod(pod, m.now)
 	} else {
 		m.core.SetPod(pod, m.now)
-		m.core.Bound(pod.UID)
+		m.core.Bound(pod.UID, m.now)
 	}
 }
 
@@ -206,6 +206,22 @@ func (m *model) check(r *rapid.T) {
 		r.Fatalf("the ledger is\n%s\nbut one made from the objects is\n%s", got, want)
 	}
 	m.compareViews(r, fresh)
+	m.noLostWakeUp(r)
+}
+
+// noLostWakeUp: a pod that is left waiting as unschedulable really cannot be placed as things are.
+func (m *model) noLostWakeUp(r *rapid.T) {
+	m.core.Queue.Each(func(item *queue.Item) {
+		if item.Place != queue.Unschedulable {
+			return
+		}
+		pod := cycle.Pod{UID: item.Pod.UID, Shape: item.Shape, Priority: item.Priority}
+		for _, node := range m.core.Engine(v1.DefaultSchedulerName).Examine(&pod).Nodes {
+			if node.Rejected == nil {
+				r.Fatalf("pod %s waits, rejected by %v, though node %s takes it", item.Pod.Name, item.Rejectors, node.Node)
+			}
+		}
+	})
 }
 
 // compareViews examines pods in both: whatever is cached must tell the same as what is new.
@@ -294,7 +310,7 @@ func (m *model) settle(r *rapid.T) {
 	}
 	placed := func(attempt *core.Attempt) {
 		if attempt.Node != "" {
-			m.core.Bound(attempt.Pod.UID)
+			m.core.Bound(attempt.Pod.UID, m.now)
 		}
 	}
 	for range 4 {

@@ -195,7 +195,7 @@ func (s *script) bound(name string) {
 	if record == nil {
 		s.t.Fatalf("pod %s is not assumed anywhere", name)
 	}
-	s.core.Bound(types.UID(name))
+	s.core.Bound(types.UID(name), s.now)
 	s.change(name, func(p *v1.Pod) { p.Spec.NodeName = s.core.Ledger.NodeOf(record) })
 }
 
