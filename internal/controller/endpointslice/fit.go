@@ -54,25 +54,7 @@ func (c *changes) fitGroup(service *corev1.Service, g *group, present []*discove
 			}
 		}
 	}
-	rest := slices.Sorted(maps.Keys(left))
-	// Slices that change anyway come first, then the fullest, so that few slices change and few stay.
-	order := slices.Clone(kept)
-	changed := func(s *discoveryv1.EndpointSlice) int {
-		i := slices.Index(kept, s)
-		if len(s.Endpoints) != len(present[i].Endpoints) {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(order, func(a, b *discoveryv1.EndpointSlice) int {
-		return cmp.Or(cmp.Compare(changed(a), changed(b)), cmp.Compare(len(b.Endpoints), len(a.Endpoints)))
-	})
-	for _, s := range order {
-		for len(rest) > 0 && len(s.Endpoints) < perSlice {
-			s.Endpoints = append(s.Endpoints, left[rest[0]])
-			rest = rest[1:]
-		}
-	}
+	rest := fill(kept, present, left)
 	full := 0
 	for i, s := range kept {
 		switch {
@@ -94,6 +76,29 @@ func (c *changes) fitGroup(service *corev1.Service, g *group, present []*discove
 		c.create = append(c.create, s)
 		full++
 	}
+}
+
+// fill puts new endpoints into the room that there is and returns the UIDs of the rest. Slices that change anyway come first, then the fullest, so
+// that few slices change and few stay.
+func fill(kept, present []*discoveryv1.EndpointSlice, more map[string]discoveryv1.Endpoint) (rest []string) {
+	rest = slices.Sorted(maps.Keys(more))
+	untouched := map[*discoveryv1.EndpointSlice]int{}
+	for i, s := range kept {
+		if len(s.Endpoints) == len(present[i].Endpoints) {
+			untouched[s] = 1
+		}
+	}
+	order := slices.Clone(kept)
+	slices.SortStableFunc(order, func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Or(cmp.Compare(untouched[a], untouched[b]), cmp.Compare(len(b.Endpoints), len(a.Endpoints)))
+	})
+	for _, s := range order {
+		for len(rest) > 0 && len(s.Endpoints) < perSlice {
+			s.Endpoints = append(s.Endpoints, more[rest[0]])
+			rest = rest[1:]
+		}
+	}
+	return rest
 }
 
 // reuse turns pairs of a slice to be removed and one to be made into updates.

@@ -34,6 +34,7 @@ func (c *Controller) sync(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
+	c.sizes.Store(key, len(pods))
 	var failure error
 	if set.Object.GetDeletionTimestamp() == nil {
 		failure = c.scale(ctx, key, set, controller.ActivePods(pods))
