@@ -59,7 +59,7 @@ func TestEviction(t *testing.T) {
 		t.Errorf("while the budget is new: %v", asJSON(t, err))
 	}
 	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, DisruptionsAllowed: 1, CurrentHealthy: 3, DesiredHealthy: 2, ExpectedPods: 4}
-	budget, err = budgets.UpdateStatus(t.Context(), budget, metav1.UpdateOptions{})
+	_, err = budgets.UpdateStatus(t.Context(), budget, metav1.UpdateOptions{})
 	must(t, err)
 	must(t, evict(t, a, "p1"))
 	if _, err := a.client.CoreV1().Pods("default").Get(t.Context(), "p1", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

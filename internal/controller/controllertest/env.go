@@ -36,7 +36,6 @@ type Env struct {
 	mu      sync.Mutex
 	journal []entry
 	kubelet bool
-	running sync.WaitGroup
 	cancels []context.CancelFunc
 }
 

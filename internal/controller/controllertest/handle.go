@@ -114,7 +114,7 @@ func (a *API) replace(r *Request, current, wanted *object) (*object, error) {
 		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	if uid := wanted.GetUID(); uid != "" && uid != current.GetUID() {
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, current.GetUID()))
+		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("precondition failed: UID in precondition: %v, UID in object meta: %v", uid, current.GetUID()))
 	}
 	next := wanted.DeepCopy()
 	switch r.Sub {

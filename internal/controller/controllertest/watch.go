@@ -26,7 +26,8 @@ type watcher struct {
 func (w *watcher) send(e event) {
 	is := e.kind != watch.Deleted && w.view.matches(e.object)
 	was := e.before != nil && w.view.matches(e.before)
-	kind, shown := e.kind, e.object
+	var kind watch.EventType
+	shown := e.object
 	switch {
 	case is && was:
 		kind = watch.Modified

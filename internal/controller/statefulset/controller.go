@@ -63,8 +63,6 @@ func New(_ context.Context, deps controller.Deps) (controller.Controller, error)
 	return c, c.Handle(core.Pods().Informer(), controller.Handlers[*corev1.Pod]{Add: c.podChanged, Update: c.podUpdated, Delete: c.podDeleted})
 }
 
-func keyOf(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
-
 func ownerKey(pod *corev1.Pod) (string, bool) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != gvk.Kind || ref.APIVersion != gvk.GroupVersion().String() {

@@ -63,7 +63,7 @@ func (c Config) complete() (Config, error) {
 	}
 	var errs []error
 	if c.Cluster == "" {
-		errs = append(errs, errors.New("Cluster: want the cluster's id"))
+		errs = append(errs, errors.New("a fabric needs its cluster's id in Config.Cluster"))
 	}
 	for _, dir := range []struct{ field, path string }{{"RunDir", c.RunDir}, {"StateDir", c.StateDir}} {
 		if !filepath.IsAbs(dir.path) {

@@ -48,7 +48,7 @@ func writePayload(dir string, payload files, group *int64, now time.Time) error 
 // checkPath refuses what would lead out of the volume or in the way of the swap.
 func checkPath(path string) error {
 	if !filepath.IsLocal(filepath.FromSlash(path)) || filepath.Clean(path) != path || path == "." || strings.HasPrefix(path, "..") {
-		return fmt.Errorf("invalid path %q in the volume: it must be relative, without .. and not begin with ..", path)
+		return fmt.Errorf("invalid path %q in the volume: it must be relative, must not begin with '..' nor have '..' in it", path)
 	}
 	return nil
 }

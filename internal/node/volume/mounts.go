@@ -102,7 +102,7 @@ func subPath(vm *v1.VolumeMount, env map[string]string) (string, error) {
 		return "", nil
 	}
 	if !filepath.IsLocal(filepath.FromSlash(sub)) {
-		return "", fmt.Errorf("subPath %q must be relative and must not contain ..", sub)
+		return "", fmt.Errorf("subPath %q must be relative and must not contain '..'", sub)
 	}
 	return sub, nil
 }
