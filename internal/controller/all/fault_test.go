@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,12 +122,15 @@ var endState = map[string][]string{
 
 // faults makes requests of controllers fail, before or after they took place, and watches late.
 type faults struct {
+	mu     sync.Mutex
 	random *rand.Rand
 	rate   float64
 	on     bool
 }
 
 func (f *faults) fail(r controllertest.Request, done bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if !f.on || r.FromOutside() || r.Verb == "watch" || f.random.Float64() > f.rate {
 		return nil
 	}
@@ -140,10 +144,18 @@ func (f *faults) fail(r controllertest.Request, done bool) error {
 }
 
 func (f *faults) delay() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if !f.on || f.random.IntN(4) > 0 {
 		return 0
 	}
 	return time.Duration(f.random.IntN(500)) * time.Millisecond
+}
+
+func (f *faults) stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.on = false
 }
 
 // live plays the story from before to after and returns the end state. Two groups of controllers overlap when a leader changes.
@@ -173,7 +185,7 @@ func live(t *testing.T, seed uint64, rate float64, leaders int) (state string) {
 		e.Command("delete namespaces doomed", "")
 		e.Command("delete replicasets gone Foreground", "")
 		e.Advance(20 * time.Second)
-		f.on = false
+		f.stop()
 		for range 20 {
 			beat(e)
 			for _, pod := range e.Pods() {
