@@ -98,5 +98,9 @@ func eat(mebibytes int) error {
 		eaten = append(eaten, block)
 	}
 	log.Printf("ate %d MiB", len(eaten))
-	select {}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	<-ctx.Done()
+	runtime.KeepAlive(eaten)
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"time"
 
@@ -85,6 +86,8 @@ func (o *upOptions) Validate() error {
 		return fmt.Errorf("--nodes %d: must not be negative", o.config.Nodes)
 	case o.config.Nodes > cluster.MaxNodes:
 		return fmt.Errorf("--nodes %d: at most %d nodes run in one process", o.config.Nodes, cluster.MaxNodes)
+	case net.ParseIP(o.config.BindAddress) == nil:
+		return fmt.Errorf("--bind-address %q: must be an IP address, for example 127.0.0.1", o.config.BindAddress)
 	case o.config.Port < 0 || o.config.Port > 65535:
 		return fmt.Errorf("--port %d: must be from 0 to 65535", o.config.Port)
 	case o.config.Nodes > 0:

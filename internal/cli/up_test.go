@@ -19,7 +19,12 @@ func TestUpRefuses(t *testing.T) {
 		{cluster.Config{Port: 70000}, "--port 70000"},
 		{cluster.Config{Port: -1}, "--port -1"},
 		{cluster.Config{Port: 6443}, ""},
+		{cluster.Config{BindAddress: "localhost"}, "--bind-address"},
+		{cluster.Config{BindAddress: "::1"}, ""},
 	} {
+		if test.config.BindAddress == "" {
+			test.config.BindAddress = "127.0.0.1"
+		}
 		o := &upOptions{config: test.config}
 		err := o.Validate()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -32,11 +37,11 @@ func TestUpWithoutPrivileges(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("runs as root, who may have nodes")
 	}
-	o := &upOptions{config: cluster.Config{Nodes: 1, DataDir: t.TempDir()}, kubeconfig: "x"}
+	o := &upOptions{config: cluster.Config{Nodes: 1, DataDir: t.TempDir(), BindAddress: "127.0.0.1"}, kubeconfig: "x"}
 	if err := o.Complete(false); err != nil || o.config.Nodes != 0 {
 		t.Errorf("by default: %d nodes, %v; want none", o.config.Nodes, err)
 	}
-	o = &upOptions{config: cluster.Config{Nodes: 1, DataDir: t.TempDir()}, kubeconfig: "x"}
+	o = &upOptions{config: cluster.Config{Nodes: 1, DataDir: t.TempDir(), BindAddress: "127.0.0.1"}, kubeconfig: "x"}
 	if err := o.Complete(true); err != nil {
 		t.Fatal(err)
 	}

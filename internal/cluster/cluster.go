@@ -100,7 +100,7 @@ func (c *Cluster) Failed() <-chan error { return c.control.failed }
 func listen(address string, port int) (net.Listener, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, fmt.Sprint(port)))
 	if err != nil {
-		return nil, fmt.Errorf("the API server cannot listen: %w; choose another port by --port", err)
+		return nil, fmt.Errorf("the API server cannot listen: %w; choose another by --port or --bind-address", err)
 	}
 	return l, nil
 }
