@@ -111,11 +111,10 @@ func TestTooManyFilesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	conn, err := Open(t.Context(), path, &Request{}, null, null, null, null, null)
-	if err != nil {
-		t.Fatal(err)
+	// The refusal may come while the request is still being written, which then fails.
+	if conn, err := Open(t.Context(), path, &Request{}, null, null, null, null, null); err == nil {
+		defer conn.Close()
 	}
-	defer conn.Close()
 	if err := <-result; err == nil {
 		t.Fatal("five files were taken")
 	}
