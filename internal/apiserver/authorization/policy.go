@@ -1,6 +1,7 @@
 package authorization
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -58,20 +59,6 @@ var policy = map[string][]rbacv1.PolicyRule{
 	},
 }
 
-func hasGroup(u user.Info, group string) bool {
-	for _, g := range u.GetGroups() {
-		if g == group {
-			return true
-		}
-	}
-	return false
-}
+func hasGroup(u user.Info, group string) bool { return slices.Contains(u.GetGroups(), group) }
 
-func oneOf(verb, verbs string) bool {
-	for _, v := range strings.Fields(verbs) {
-		if v == verb {
-			return true
-		}
-	}
-	return false
-}
+func oneOf(verb, verbs string) bool { return slices.Contains(strings.Fields(verbs), verb) }
