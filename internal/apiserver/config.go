@@ -4,12 +4,7 @@ import (
 	"crypto/tls"
 	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apiserver/pkg/admission"
-	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
-	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -22,9 +17,6 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/authentication"
 	"github.com/bayplan/bayplan/internal/apiserver/authorization"
 )
-
-// immortal namespaces cannot be deleted.
-var immortal = sets.New(metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease)
 
 // longRunning requests have no deadline: watches, and connections that are passed on.
 var longRunning = genericfilters.BasicLongRunningRequestCheck(
@@ -55,20 +47,6 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 
 func (s *Server) authorizer(factory informers.SharedInformerFactory) (authorizer.Authorizer, error) {
 	return authorization.New(s.client, factory)
-}
-
-// admission puts the admission plugins in order.
-func (s *Server) admission(factory informers.SharedInformerFactory) (admission.Interface, error) {
-	namespaces, err := lifecycle.NewLifecycle(immortal)
-	if err != nil {
-		return nil, err
-	}
-	namespaces.SetExternalKubeClientSet(s.client)
-	namespaces.SetExternalKubeInformerFactory(factory)
-	if err := namespaces.ValidateInitialization(); err != nil {
-		return nil, err
-	}
-	return admissionmetrics.WithStepMetrics(admission.NewChainHandler(namespaces)), nil
 }
 
 func secureServing(config Config) (*genericapiserver.SecureServingInfo, error) {
