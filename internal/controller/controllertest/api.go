@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,11 +22,14 @@ type API struct {
 	// Fault, if set, is asked before a request is answered and again, with done set, after a write took place. An error is given to
 	// the client in place of the answer.
 	Fault func(req Request, done bool) error
-	// WatchDelay, if set, is how late each event of a watch comes.
+	// WatchDelay, if set, is how late each event of a watch comes. Without it a write waits until all clients know of the writes before it: what
+	// controllers do then does not depend on which of them hears first.
 	WatchDelay func() time.Duration
 	// Observe, if set, is told of every write that took place, while no other one can.
 	Observe func(req Request)
 
+	turn      chan struct{} // taken by the write whose turn it is
+	writing   atomic.Int32  // writes that wait for their turn or have it
 	mu        sync.Mutex
 	resources []Resource
 	tables    map[schema.GroupVersionResource]*table
@@ -36,7 +40,7 @@ type API struct {
 
 // NewAPI makes an empty API with the namespaces default and kube-system.
 func NewAPI() *API {
-	a := &API{resources: builtinResources(), tables: map[schema.GroupVersionResource]*table{}, names: map[string]int{}, uids: map[string]int{}}
+	a := &API{resources: builtinResources(), tables: map[schema.GroupVersionResource]*table{}, names: map[string]int{}, uids: map[string]int{}, turn: make(chan struct{}, 1)}
 	namespaces := *a.find(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	for _, name := range []string{"default", "kube-system"} {
 		ns := &object{Object: map[string]any{}}
@@ -93,6 +97,9 @@ func (a *API) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		req.Body.Close()
 	}
+	if req.Method != http.MethodGet && a.WatchDelay == nil {
+		defer a.inTurn()()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r, err := a.parse(req)
@@ -125,6 +132,17 @@ func (a *API) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return respond(req, code, answer), nil
+}
+
+// inTurn waits until everybody has taken in the writes before this one, and returns what ends the turn. Fake time passes only when nobody has anything to do.
+func (a *API) inTurn() (end func()) {
+	a.writing.Add(1)
+	a.turn <- struct{}{}
+	time.Sleep(time.Nanosecond)
+	return func() {
+		<-a.turn
+		a.writing.Add(-1)
+	}
 }
 
 // parse reads the request's path and method.

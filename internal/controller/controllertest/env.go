@@ -129,6 +129,10 @@ func (e *Env) Stop() {
 func (e *Env) Settle() {
 	for {
 		synctest.Wait()
+		if e.API.writing.Load() > 0 {
+			time.Sleep(time.Nanosecond)
+			continue
+		}
 		if !e.kubelet || !e.runPods() {
 			return
 		}
@@ -145,7 +149,7 @@ func (e *Env) Advance(d time.Duration) {
 func (e *Env) note(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.journal = append(e.journal, entry{time.Since(e.start), text})
+	e.journal = append(e.journal, entry{time.Since(e.start).Round(time.Millisecond), text})
 }
 
 // observe writes down what controllers write. Status is left out: how many writes it takes to reach a status depends on how events
@@ -175,7 +179,7 @@ func (e *Env) Journal() string {
 		for n < len(entries) && entries[n] == entries[i] {
 			n++
 		}
-		fmt.Fprintf(&out, "%s %s", entries[i].at.Round(time.Millisecond), entries[i].text)
+		fmt.Fprintf(&out, "%s %s", entries[i].at, entries[i].text)
 		if n-i > 1 {
 			fmt.Fprintf(&out, " (%d times)", n-i)
 		}
