@@ -40,7 +40,7 @@ var kindCases = []kindCase{
 		status: `{conditions: [{type: X, status: "True", lastTransitionTime: null}]}`, columns: "Name, Status, Age", row: "an | Active",
 	},
 	{
-		resource: "nodes.v1", short: "no", subs: "status", object: `spec: {unschedulable: true}`, status: `{phase: Running}`,
+		resource: "nodes.v1", short: "no", subs: "proxy status", object: `spec: {unschedulable: true}`, status: `{phase: Running}`,
 		columns: "Name, Status, Roles, Age, Version, Internal-IP*, External-IP*, OS-Image*, Kernel-Version*, Container-Runtime*",
 	},
 	{
@@ -61,7 +61,7 @@ var kindCases = []kindCase{
 		columns: "Last Seen, Type, Reason, Object, Subobject*, Source*, Message, First Seen*, Count*, Name*",
 	},
 	{
-		resource: "services.v1", short: "svc category/all", subs: "status", object: `spec: {ports: [{port: 80}], selector: {app: a}}`,
+		resource: "services.v1", short: "svc category/all", subs: "proxy status", object: `spec: {ports: [{port: 80}], selector: {app: a}}`,
 		want: `{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"],
 			"ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}}`,
 		status:  `{conditions: [{type: X, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,

@@ -29,18 +29,18 @@ type api struct {
 }
 
 // startAPI starts an API server that ends with the test.
-func startAPI(t testing.TB) *api {
+func startAPI(t testing.TB, changes ...func(*apiserver.Config)) *api {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), ReadyTimeout: storeTimeout})
 	must(t, err)
 	t.Cleanup(s.Close)
 	authority, err := pki.Open(t.TempDir(), clock.RealClock{})
 	must(t, err)
-	return startOn(t, s, authority)
+	return startOn(t, s, authority, changes...)
 }
 
-// startOn starts one more server on a store.
-func startOn(t testing.TB, s *store.Store, authority *pki.Authority) *api {
+// startOn starts one more server on a store. changes are made to its configuration.
+func startOn(t testing.TB, s *store.Store, authority *pki.Authority, changes ...func(*apiserver.Config)) *api {
 	t.Helper()
 	serving, err := authority.Identity("apiserver", pki.Request{User: "kube-apiserver", Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	must(t, err)
@@ -48,9 +48,13 @@ func startOn(t testing.TB, s *store.Store, authority *pki.Authority) *api {
 	must(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	server, err := apiserver.New(apiserver.Config{
+	config := apiserver.Config{
 		Store: s, Authority: authority, Serving: serving, NodeClient: node, Listeners: []net.Listener{listener}, Dial: (&net.Dialer{}).DialContext,
-	})
+	}
+	for _, change := range changes {
+		change(&config)
+	}
+	server, err := apiserver.New(config)
 	must(t, err)
 	run(t, server)
 	a := &api{server: server, store: s}

@@ -13,8 +13,6 @@ import (
 	"net/http"
 	"net/netip"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -24,7 +22,6 @@ import (
 
 	"github.com/bayplan/bayplan/internal/apiserver/authentication"
 	"github.com/bayplan/bayplan/internal/apiserver/inprocess"
-	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/tokens"
 	"github.com/bayplan/bayplan/internal/pki"
@@ -84,17 +81,6 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	return s, s.build(config, scheme, groups, loopback)
-}
-
-func (s *Server) nodes(config Config) (relay.Nodes, error) {
-	tls, err := clientTLS(config)
-	return relay.Nodes{
-		Dial: config.Dial,
-		TLS:  tls,
-		Get: func(ctx context.Context, name string) (*corev1.Node, error) {
-			return s.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		},
-	}, err
 }
 
 func (s *Server) build(config Config, scheme *scheme, groups []resource.Group, loopback *rest.Config) error {

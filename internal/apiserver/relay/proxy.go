@@ -2,27 +2,35 @@ package relay
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/proxy"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// proxyStorage is pods/proxy: HTTP to a port of a pod. The name in the path is [scheme:]name[:port].
-type proxyStorage struct{ pods }
+// proxyStorage is a sub-resource by which HTTP requests go to a port of something. The name in the path is [scheme:]name[:port].
+type proxyStorage struct {
+	// object and options make what the sub-resource belongs to and the options that it takes; path reads the path out of them.
+	object, options func() runtime.Object
+	path            func(runtime.Object) string
+	// find tells where the thing listens, and how to get there.
+	find func(ctx context.Context, id string) (*url.URL, http.RoundTripper, error)
+}
+
+// New implements rest.Storage.
+func (s *proxyStorage) New() runtime.Object { return s.object() }
+
+// Destroy leaves the storage to the resource itself, which shares it.
+func (*proxyStorage) Destroy() {}
 
 // NewConnectOptions implements rest.Connecter.
-func (*proxyStorage) NewConnectOptions() (runtime.Object, bool, string) {
-	return &corev1.PodProxyOptions{}, true, "path"
+func (s *proxyStorage) NewConnectOptions() (runtime.Object, bool, string) {
+	return s.options(), true, "path"
 }
 
 // ConnectMethods implements rest.Connecter.
@@ -32,42 +40,52 @@ func (*proxyStorage) ConnectMethods() []string {
 
 // Connect implements rest.Connecter.
 func (s *proxyStorage) Connect(ctx context.Context, id string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
-	scheme, name, port, ok := utilnet.SplitSchemeNamePort(id)
-	if !ok {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid pod request %q: want [http:|https:]NAME[:PORT]", id))
-	}
-	pod, err := s.get(ctx, name)
+	location, transport, err := s.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	host, err := podHost(pod, port)
-	if err != nil {
-		return nil, err
-	}
-	if scheme == "" {
-		scheme = "http"
-	}
-	location := &url.URL{Scheme: scheme, Host: host, Path: "/" + strings.TrimPrefix(options.(*corev1.PodProxyOptions).Path, "/")}
-	return proxy.NewUpgradeAwareHandler(location, s.nodes.podTransport(), true, false, proxy.NewErrorResponder(responder)), nil
+	location.Path = "/" + strings.TrimPrefix(s.path(options), "/")
+	return proxy.NewUpgradeAwareHandler(location, transport, true, false, proxy.NewErrorResponder(responder)), nil
 }
 
-// podHost is address and port of the pod; without a port it is the first that a container names.
-func podHost(pod *corev1.Pod, port string) (string, error) {
-	if pod.Status.PodIP == "" {
-		return "", apierrors.NewBadRequest(fmt.Sprintf("pod %s has no address yet (phase %s)", pod.Name, pod.Status.Phase))
+// PodProxy is pods/proxy.
+func PodProxy(store *genericregistry.Store, nodes Nodes) rest.Storage {
+	return &proxyStorage{
+		object:  func() runtime.Object { return &corev1.Pod{} },
+		options: func() runtime.Object { return &corev1.PodProxyOptions{} },
+		path:    func(o runtime.Object) string { return o.(*corev1.PodProxyOptions).Path },
+		find: func(ctx context.Context, id string) (*url.URL, http.RoundTripper, error) {
+			location, err := findPod(ctx, store, id)
+			return location, nodes.podTransport(), err
+		},
 	}
-	if ip := net.ParseIP(pod.Status.PodIP); ip == nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() {
-		return "", apierrors.NewBadRequest(fmt.Sprintf("address %q of pod %s is not allowed", pod.Status.PodIP, pod.Name))
-	}
-	for i := range pod.Spec.Containers {
-		for _, p := range pod.Spec.Containers[i].Ports {
-			if port == "" || p.Name != "" && p.Name == port {
-				port = strconv.Itoa(int(p.ContainerPort))
+}
+
+// NodeProxy is nodes/proxy. Without a port it leads to the node's API, with the API server's own certificate.
+func NodeProxy(store *genericregistry.Store, nodes Nodes) rest.Storage {
+	return &proxyStorage{
+		object:  func() runtime.Object { return &corev1.Node{} },
+		options: func() runtime.Object { return &corev1.NodeProxyOptions{} },
+		path:    func(o runtime.Object) string { return o.(*corev1.NodeProxyOptions).Path },
+		find: func(ctx context.Context, id string) (*url.URL, http.RoundTripper, error) {
+			location, own, err := findNode(ctx, store, id)
+			if own {
+				return location, nodes.nodeTransport(), err
 			}
-		}
+			return location, nodes.podTransport(), err
+		},
 	}
-	if port == "" {
-		return pod.Status.PodIP, nil
+}
+
+// ServiceProxy is services/proxy: it leads to one of the service's ready endpoints.
+func ServiceProxy(store *genericregistry.Store, nodes Nodes) rest.Storage {
+	return &proxyStorage{
+		object:  func() runtime.Object { return &corev1.Service{} },
+		options: func() runtime.Object { return &corev1.ServiceProxyOptions{} },
+		path:    func(o runtime.Object) string { return o.(*corev1.ServiceProxyOptions).Path },
+		find: func(ctx context.Context, id string) (*url.URL, http.RoundTripper, error) {
+			location, err := findEndpoint(ctx, store, nodes.Slices, id)
+			return location, nodes.podTransport(), err
+		},
 	}
-	return net.JoinHostPort(pod.Status.PodIP, port), nil
 }

@@ -28,6 +28,8 @@ type Nodes struct {
 	TLS *tls.Config
 	// Get returns a node by its name.
 	Get func(ctx context.Context, name string) (*corev1.Node, error)
+	// Slices lists the endpoints of a service.
+	Slices Slices
 }
 
 // DefaultNodePort is where a node serves its API unless its status says otherwise.
@@ -106,6 +108,6 @@ func PodStorage(store *genericregistry.Store, nodes Nodes) map[string]rest.Stora
 		"exec":        &streamStorage{pods: p, options: func() runtime.Object { return &corev1.PodExecOptions{} }, target: execTarget},
 		"attach":      &streamStorage{pods: p, options: func() runtime.Object { return &corev1.PodAttachOptions{} }, target: attachTarget},
 		"portforward": &streamStorage{pods: p, options: func() runtime.Object { return &corev1.PodPortForwardOptions{} }, target: portForwardTarget},
-		"proxy":       &proxyStorage{p},
+		"proxy":       PodProxy(store, nodes),
 	}
 }

@@ -133,3 +133,22 @@ func TestAddressNeedsReport(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+func TestServicePort(t *testing.T) {
+	one := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	two := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "a", Port: 80}, {Name: "b", Port: 81}}}}
+	for _, test := range []struct {
+		service   *corev1.Service
+		port      string
+		want      string
+		wantError bool
+	}{
+		{one, "", "", false}, {one, "80", "", false}, {one, "81", "", true},
+		{two, "81", "b", false}, {two, "a", "a", false}, {two, "", "", false}, {two, "c", "", true},
+	} {
+		got, err := servicePort(test.service, test.port)
+		if got != test.want || (err != nil) != test.wantError {
+			t.Errorf("port %q: %q, %v; want %q", test.port, got, err, test.want)
+		}
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/registry/rest"
+	utilproxy "k8s.io/apiserver/pkg/util/proxy"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
 // streamStorage is pods/exec, pods/attach and pods/portforward: a connection that is upgraded to SPDY or WebSocket and passed on to the node.
@@ -42,8 +44,24 @@ func (s *streamStorage) Connect(ctx context.Context, name string, options runtim
 	if err != nil {
 		return nil, err
 	}
-	handler := proxy.NewUpgradeAwareHandler(location, s.nodes.nodeTransport(), false, true, proxy.NewErrorResponder(responder))
-	return handler, nil
+	transport := s.nodes.nodeTransport()
+	handler := proxy.NewUpgradeAwareHandler(location, transport, false, true, proxy.NewErrorResponder(responder))
+	return translate(handler, location, transport, options), nil
+}
+
+// translate passes on to the node, which speaks SPDY, what clients ask by WebSocket in the protocols that end streams properly (KEP-4006).
+func translate(handler http.Handler, location *url.URL, transport http.RoundTripper, options runtime.Object) http.Handler {
+	var wanted utilproxy.Options
+	switch o := options.(type) {
+	case *corev1.PodExecOptions:
+		wanted = utilproxy.Options{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr && !o.TTY, Tty: o.TTY}
+	case *corev1.PodAttachOptions:
+		wanted = utilproxy.Options{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr && !o.TTY, Tty: o.TTY}
+	default:
+		return utilproxy.NewTranslatingHandler(handler, utilproxy.NewTunnelingHandler(handler), wsstream.IsWebSocketRequestWithTunnelingProtocol)
+	}
+	translator := utilproxy.NewStreamTranslatorHandler(location, transport, 0, wanted)
+	return utilproxy.NewTranslatingHandler(handler, translator, wsstream.IsWebSocketRequestWithStreamCloseProtocol)
 }
 
 func execTarget(pod *corev1.Pod, options runtime.Object) ([]string, url.Values, error) {

@@ -34,7 +34,7 @@ type Options struct {
 
 // Group returns the core group.
 func Group(options Options) resource.Group {
-	nodes, pods, secrets := node(), pod(options), secret()
+	nodes, pods, secrets := node(options), pod(options), secret()
 	return resource.Group{
 		GroupVersion: corev1.SchemeGroupVersion,
 		AddToScheme:  corev1.AddToScheme,

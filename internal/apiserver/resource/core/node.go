@@ -10,11 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 )
 
-func node() *resource.Kind[*corev1.Node] {
+func node(options Options) *resource.Kind[*corev1.Node] {
 	return &resource.Kind[*corev1.Node]{
 		Resource:       "nodes",
 		ShortNames:     []string{"no"},
@@ -24,6 +27,9 @@ func node() *resource.Kind[*corev1.Node] {
 		NewList:        func() runtime.Object { return &corev1.NodeList{} },
 		Validate:       validateNode,
 		ValidateUpdate: validateNodeUpdate,
+		Extra: func(_ resource.Environment, store *genericregistry.Store) (map[string]rest.Storage, error) {
+			return map[string]rest.Storage{"proxy": relay.NodeProxy(store, options.Nodes)}, nil
+		},
 		// A node registers with its whole status, which makes it schedulable at once.
 		CreateWithStatus: true,
 		Fields: map[string]func(*corev1.Node) string{

@@ -11,6 +11,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/bayplan/bayplan/internal/apiserver/relay"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 )
 
@@ -43,6 +44,9 @@ func service(options Options) *resource.Kind[*corev1.Service] {
 			{Name: "Selector", Wide: true, Description: "Labels of the pods behind the service.", Value: func(s *corev1.Service) any {
 				return metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector})
 			}},
+		},
+		Extra: func(_ resource.Environment, store *genericregistry.Store) (map[string]rest.Storage, error) {
+			return map[string]rest.Storage{"proxy": relay.ServiceProxy(store, options.Nodes)}, nil
 		},
 		Adjust: func(env resource.Environment, store *genericregistry.Store) (err error) {
 			a, err = installAllocation(env, store, options)
