@@ -258,6 +258,12 @@ var kindCases = []kindCase{
 		columns: "Name, SignerName, Age", row: "a.io:b:c | a.io/b",
 	},
 	{
+		resource: "podcertificaterequests.v1.certificates.k8s.io", subs: "status", generation: true,
+		object: `spec: {signerName: a.io/b, podName: p, podUID: u, serviceAccountName: s, serviceAccountUID: u, nodeName: node, nodeUID: u, stubPKCS10Request: ` + stubRequest() + `}`,
+		want:   `{"spec": {"maxExpirationSeconds": 86400}}`, status: `{conditions: [{type: Denied, status: "True", reason: r, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+		columns: "Name, PodName, ServiceAccountName, NodeName, SignerName, State, Age", row: "a | p | s | node | a.io/b | Denied",
+	},
+	{
 		resource: "flowschemas.v1.flowcontrol.apiserver.k8s.io", subs: "status", generation: true,
 		object: `spec: {priorityLevelConfiguration: {name: p}, rules: [{subjects: [{kind: Group, group: {name: g}}], nonResourceRules: [{verbs: [get], nonResourceURLs: [/x]}]}]}`,
 		want:   `{"spec": {"matchingPrecedence": 1000}}`, status: `{conditions: [{type: Dangling, status: "True", lastTransitionTime: null}]}`,
@@ -303,6 +309,10 @@ var kindCases = []kindCase{
 		resource: "deviceclasses.v1.resource.k8s.io", generation: true, object: `spec: {selectors: [{cel: {expression: "true"}}]}`, columns: "Name, Age",
 	},
 	{
+		resource: "devicetaintrules.v1.resource.k8s.io", subs: "status", generation: true, object: `spec: {taint: {key: a/b, effect: NoExecute}, deviceSelector: {driver: d.io}}`,
+		status: `{conditions: [{type: EvictionInProgress, status: "True", reason: r, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, columns: "Name, Age",
+	},
+	{
 		resource: "resourceclaims.v1.resource.k8s.io", subs: "status", object: `spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d}}]}}`,
 		want:   `{"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "d", "allocationMode": "ExactCount", "count": 1}}]}}}`,
 		status: `{allocation: {devices: {results: [{request: r, driver: d.io, pool: p, device: x}]}}}`, columns: "Name, State, Age", row: "a | allocated",
@@ -318,9 +328,16 @@ var kindCases = []kindCase{
 
 // certificateRequest is a request in PEM in base64, as it stands in YAML.
 func certificateRequest() string {
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: requestDER()}))
+}
+
+// stubRequest is a request for a certificate as nodes write it for pods: DER, not PEM.
+func stubRequest() string { return base64.StdEncoding.EncodeToString(requestDER()) }
+
+func requestDER() []byte {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	der, _ := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "c"}}, key)
-	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	return der
 }
 
 // trustBundle is a certificate in PEM, as it stands in a quoted text of YAML.

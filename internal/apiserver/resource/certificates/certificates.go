@@ -18,7 +18,7 @@ func Group() resource.Group {
 	return resource.Group{
 		GroupVersion: certificatesv1.SchemeGroupVersion,
 		AddToScheme:  certificatesv1.AddToScheme,
-		Kinds:        []resource.Description{signingRequest(), clusterTrustBundle()},
+		Kinds:        []resource.Description{signingRequest(), clusterTrustBundle(), podCertificateRequest()},
 	}
 }
 

@@ -19,7 +19,7 @@ func Group() resource.Group {
 	return resource.Group{
 		GroupVersion: resourcev1.SchemeGroupVersion,
 		AddToScheme:  resourcev1.AddToScheme,
-		Kinds:        []resource.Description{deviceClass(), resourceClaim(), resourceClaimTemplate(), resourceSlice()},
+		Kinds:        []resource.Description{deviceClass(), deviceTaintRule(), resourceClaim(), resourceClaimTemplate(), resourceSlice()},
 	}
 }
 
@@ -96,12 +96,7 @@ func validateSlice(s *resourcev1.ResourceSlice) field.ErrorList {
 		errs = append(errs, field.TooLong(spec.Child("driver"), "", resourcev1.DriverNameMaxLength))
 	}
 	pool := spec.Child("pool")
-	errs = append(errs, rules.Required(s.Spec.Pool.Name, pool.Child("name"))...)
-	for part := range strings.SplitSeq(s.Spec.Pool.Name, "/") {
-		if s.Spec.Pool.Name != "" {
-			errs = append(errs, rules.Subdomain(part, pool.Child("name"))...)
-		}
-	}
+	errs = append(errs, validatePool(s.Spec.Pool.Name, pool.Child("name"))...)
 	errs = append(errs, rules.Positive(s.Spec.Pool.ResourceSliceCount, pool.Child("resourceSliceCount"))...)
 	errs = append(errs, rules.NotNegative(s.Spec.Pool.Generation, pool.Child("generation"))...)
 	where := 0
@@ -124,6 +119,18 @@ func validateSlice(s *resourcev1.ResourceSlice) field.ErrorList {
 	return errs
 }
 
+// validatePool wants names of subdomains, separated by slashes.
+func validatePool(name string, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	var errs field.ErrorList
+	for part := range strings.SplitSeq(name, "/") {
+		errs = append(errs, rules.Subdomain(part, path)...)
+	}
+	return errs
+}
+
 func validateDevice(d *resourcev1.Device, names sets.Set[string], path *field.Path) field.ErrorList {
 	errs := rules.Label(d.Name, path.Child("name"))
 	if names.Has(d.Name) {
@@ -135,9 +142,7 @@ func validateDevice(d *resourcev1.Device, names sets.Set[string], path *field.Pa
 	}
 	errs = append(errs, rules.AtMost(d.Taints, resourcev1.DeviceTaintsMaxLength, path.Child("taints"))...)
 	for i, t := range d.Taints {
-		p := path.Child("taints").Index(i)
-		errs = append(errs, rules.Qualified(t.Key, p.Child("key"))...)
-		errs = append(errs, rules.OneOf(t.Effect, p.Child("effect"), resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone)...)
+		errs = append(errs, validateTaint(t, path.Child("taints").Index(i))...)
 	}
 	return errs
 }
