@@ -260,7 +260,7 @@ var kindCases = []kindCase{
 	{
 		resource: "podcertificaterequests.v1.certificates.k8s.io", subs: "status", generation: true,
 		object: `spec: {signerName: a.io/b, podName: p, podUID: u, serviceAccountName: s, serviceAccountUID: u, nodeName: node, nodeUID: u, stubPKCS10Request: ` + stubRequest() + `}`,
-		want:   `{"spec": {"maxExpirationSeconds": 86400}}`, status: `{conditions: [{type: Denied, status: "True", reason: r, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+		want:   `{"spec": {"maxExpirationSeconds": 86400}}`, status: `{conditions: [{type: Denied, status: "True", reason: r, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 		columns: "Name, PodName, ServiceAccountName, NodeName, SignerName, State, Age", row: "a | p | s | node | a.io/b | Denied",
 	},
 	{
