@@ -25,7 +25,7 @@ func TestUpRefuses(t *testing.T) {
 		if test.config.BindAddress == "" {
 			test.config.BindAddress = "127.0.0.1"
 		}
-		o := &upOptions{config: test.config}
+		o := &upOptions{clusterOptions: clusterOptions{config: test.config}}
 		err := o.Validate()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want %q", test.config, err, test.want)
@@ -37,12 +37,19 @@ func TestUpWithoutPrivileges(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("runs as root, who may have nodes")
 	}
-	o := &upOptions{config: cluster.Config{Nodes: 1, DataDir: t.TempDir(), BindAddress: "127.0.0.1"}, kubeconfig: "x"}
-	if err := o.Complete(false); err != nil || o.config.Nodes != 0 {
+	options := func() *upOptions {
+		return &upOptions{clusterOptions: clusterOptions{config: cluster.Config{Nodes: 1, DataDir: t.TempDir(), BindAddress: "127.0.0.1"}, kubeconfig: "x"}}
+	}
+	o := options()
+	if err := o.Complete(newUp()); err != nil || o.config.Nodes != 0 {
 		t.Errorf("by default: %d nodes, %v; want none", o.config.Nodes, err)
 	}
-	o = &upOptions{config: cluster.Config{Nodes: 1, DataDir: t.TempDir(), BindAddress: "127.0.0.1"}, kubeconfig: "x"}
-	if err := o.Complete(true); err != nil {
+	o = options()
+	asked := newUp()
+	if err := asked.Flags().Set("nodes", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Complete(asked); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "--nodes 0") {
@@ -52,7 +59,7 @@ func TestUpWithoutPrivileges(t *testing.T) {
 
 func TestVersionAndHelp(t *testing.T) {
 	// Logging can be set up once in a process, so one command only gets as far as that.
-	for _, args := range [][]string{{"version"}, {"--help"}, {"up", "--help"}, {"image", "--help"}} {
+	for _, args := range [][]string{{"version"}, {"--help"}, {"up", "--help"}, {"image", "--help"}, {"server", "--help"}, {"down", "--help"}, {"snapshot", "--help"}, {"support-bundle", "--help"}} {
 		root := newRoot()
 		out := &bytes.Buffer{}
 		root.SetOut(out)

@@ -11,15 +11,16 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/bayplan/bayplan/internal/apiserver"
-	"github.com/bayplan/bayplan/internal/datadir"
 	"github.com/bayplan/bayplan/internal/pki"
 	"github.com/bayplan/bayplan/internal/store"
 )
 
 const (
 	storeReadyTimeout = time.Minute
-	// compactionInterval is how long old revisions are kept, as in kube-apiserver.
-	compactionInterval = 5 * time.Minute
+	// externalReadyTimeout bounds the wait for an etcd cluster that others run.
+	externalReadyTimeout = 20 * time.Second
+	// DefaultCompactionInterval is how long old revisions are kept, as in kube-apiserver.
+	DefaultCompactionInterval = 5 * time.Minute
 	// KubeletClientUser is who the API server is to the nodes.
 	KubeletClientUser = "kube-apiserver-kubelet-client"
 	// AdminUser is the user of the kubeconfig that is written for the person who started the cluster.
@@ -29,7 +30,9 @@ const (
 // controlPlane is store and API server, which together are a Kubernetes API.
 type controlPlane struct {
 	authority *pki.Authority
+	pkiDir    string
 	server    *apiserver.Server
+	state     *store.Store
 	address   string
 	// stop ends the API server and then the store, and waits for both.
 	stop func()
@@ -39,7 +42,8 @@ type controlPlane struct {
 
 // controlPlaneConfig says where a control plane keeps its state and where it can be reached.
 type controlPlaneConfig struct {
-	data      *datadir.Dir
+	store     store.Options
+	pkiDir    string
 	listeners []net.Listener
 	// addresses are those of the serving certificate, beside loopback.
 	addresses []net.IP
@@ -48,34 +52,32 @@ type controlPlaneConfig struct {
 
 // startControlPlane returns when the API can be used.
 func startControlPlane(ctx context.Context, config controlPlaneConfig, times *timeline) (*controlPlane, error) {
+	c := &controlPlane{pkiDir: config.pkiDir, address: config.listeners[0].Addr().String(), failed: make(chan error, 1)}
 	opened := make(chan error, 1)
-	var state *store.Store
 	go func() {
 		var err error
-		state, err = store.Open(ctx, store.Options{Dir: config.data.Path("etcd"), CompactionInterval: compactionInterval, ReadyTimeout: storeReadyTimeout})
+		c.state, err = store.Open(ctx, config.store)
 		times.mark("etcd")
 		opened <- err
 	}()
-	c := &controlPlane{address: config.listeners[0].Addr().String(), failed: make(chan error, 1)}
 	identities, err := c.identities(config)
 	if openErr := <-opened; openErr != nil {
 		return nil, openErr
 	}
+	if err == nil {
+		identities.Store, identities.Listeners, identities.Dial = c.state, config.listeners, config.dial
+		c.server, err = apiserver.New(*identities)
+	}
 	if err != nil {
-		state.Close()
+		c.state.Close()
 		return nil, err
 	}
-	identities.Store, identities.Listeners, identities.Dial = state, config.listeners, config.dial
-	if c.server, err = apiserver.New(*identities); err != nil {
-		state.Close()
-		return nil, err
-	}
-	return c, c.run(ctx, state, times)
+	return c, c.run(ctx, times)
 }
 
 func (c *controlPlane) identities(config controlPlaneConfig) (*apiserver.Config, error) {
 	var err error
-	if c.authority, err = pki.Open(config.data.Path("pki"), clock.RealClock{}); err != nil {
+	if c.authority, err = pki.Open(config.pkiDir, clock.RealClock{}); err != nil {
 		return nil, err
 	}
 	out := &apiserver.Config{Authority: c.authority}
@@ -91,7 +93,7 @@ func (c *controlPlane) identities(config controlPlaneConfig) (*apiserver.Config,
 	return out, err
 }
 
-func (c *controlPlane) run(ctx context.Context, state *store.Store, times *timeline) error {
+func (c *controlPlane) run(ctx context.Context, times *timeline) error {
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -101,7 +103,7 @@ func (c *controlPlane) run(ctx context.Context, state *store.Store, times *timel
 	c.stop = func() {
 		cancel()
 		<-ended
-		state.Close()
+		c.state.Close()
 	}
 	select {
 	case <-ready:
@@ -116,6 +118,9 @@ func (c *controlPlane) run(ctx context.Context, state *store.Store, times *timel
 	}
 }
 
+// host is the URL of the API server for a client on this machine.
+func (c *controlPlane) host() string { return "https://" + clientAddress(c.address) }
+
 // adminConfig is the configuration of a client over TLS that may do everything.
 func (c *controlPlane) adminConfig() (*rest.Config, error) {
 	identity, err := c.authority.Identity("admin", pki.Request{User: AdminUser, Groups: []string{user.SystemPrivilegedGroup}})
@@ -123,7 +128,7 @@ func (c *controlPlane) adminConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	return &rest.Config{
-		Host: "https://" + c.address,
+		Host: c.host(),
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData: c.authority.CertPEM(), CertData: identity.CertPEM, KeyData: identity.KeyPEM,
 		},

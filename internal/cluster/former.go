@@ -15,10 +15,37 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/bayplan/bayplan/internal/datadir"
 	"github.com/bayplan/bayplan/internal/node/runtime/image"
 	"github.com/bayplan/bayplan/internal/node/translate"
 	"github.com/bayplan/bayplan/internal/node/volume"
 )
+
+// ErrFormerNodes refuses a start beside the pods of a killed process that this one may not end.
+var ErrFormerNodes = errors.New("the pods of a cluster that was killed still run: end them by `sudo bayplan down`")
+
+// endFormerCluster ends all that a killed process left of a cluster's nodes, and of its network.
+func endFormerCluster(ctx context.Context, data *datadir.Dir) error {
+	if _, err := os.Stat(filepath.Join(runRoot, clusterID(data.Path()))); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if CheckNodes() != nil {
+		return fmt.Errorf("data directory %s: %w", data.Path(), ErrFormerNodes)
+	}
+	images, err := image.Open(ImagesDir(data.Path()))
+	if err != nil {
+		return err
+	}
+	fabric, err := openFabric(ctx, data)
+	if err != nil {
+		return err
+	}
+	former := &Cluster{data: data, fabric: fabric}
+	if err := former.endFormerNodes(ctx, images); err != nil {
+		return errors.Join(err, fabric.Close())
+	}
+	return fabric.Remove(ctx)
+}
 
 // endFormerNodes ends what a killed process left of nodes that this start no longer has: their pods, mounts, cgroups and place in the network. Their Node objects
 // stay, as those of machines that broke down do: the node lifecycle controller moves their pods.

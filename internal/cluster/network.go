@@ -6,16 +6,13 @@ import (
 	"net/netip"
 	"path/filepath"
 
+	"github.com/bayplan/bayplan/internal/datadir"
 	"github.com/bayplan/bayplan/internal/node/network"
 )
 
 // openNetwork makes the cluster's network namespaces, or finds those that a killed process left, and lets the API server listen and dial inside.
 func (c *Cluster) openNetwork(ctx context.Context, plane *controlPlaneConfig) error {
-	id := clusterID(c.data.Path())
-	fabric, err := network.Open(ctx, network.Config{
-		Cluster: id, RunDir: filepath.Join(runRoot, id), StateDir: c.data.Path("network"),
-		NodeCIDR: nodeCIDR, PodCIDR: podCIDR, ServiceCIDR: serviceCIDR,
-	})
+	fabric, err := openFabric(ctx, c.data)
 	if err != nil {
 		return err
 	}
@@ -32,4 +29,12 @@ func (c *Cluster) openNetwork(ctx context.Context, plane *controlPlaneConfig) er
 	plane.dial = fabric.ControlPlane().Dial
 	c.times.mark("network")
 	return nil
+}
+
+func openFabric(ctx context.Context, data *datadir.Dir) (*network.Fabric, error) {
+	id := clusterID(data.Path())
+	return network.Open(ctx, network.Config{
+		Cluster: id, RunDir: filepath.Join(runRoot, id), StateDir: data.Path("network"),
+		NodeCIDR: nodeCIDR, PodCIDR: podCIDR, ServiceCIDR: serviceCIDR,
+	})
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -20,42 +21,95 @@ import (
 
 	"github.com/bayplan/bayplan/internal/controller"
 	"github.com/bayplan/bayplan/internal/controller/all"
+	"github.com/bayplan/bayplan/internal/controller/namespace"
+	"github.com/bayplan/bayplan/internal/controller/rootca"
+	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
 	"github.com/bayplan/bayplan/internal/scheduler"
 )
 
-// startParts starts controllers and scheduler in this process. They share one set of informers and speak to the API server as any client does.
+// APIControllers are those without which an API cannot be used: the default ServiceAccount and kube-root-ca.crt of each namespace, and its end.
+func APIControllers() []string {
+	return []string{serviceaccount.Name, rootca.Name, namespace.Name}
+}
+
+// startParts starts controllers and scheduler in this process. Where several servers share one store, those of one server run.
 func (c *Cluster) startParts(ctx context.Context) error {
+	start := func(ctx context.Context) (*parts, error) { return c.newParts(ctx) }
+	running := context.WithoutCancel(ctx)
+	if len(c.config.Etcd.Endpoints) > 0 {
+		e, err := c.elect(running, start)
+		if err != nil {
+			return err
+		}
+		c.onStop(func(context.Context) error { e.stop(); return nil })
+		return nil
+	}
+	p, err := start(running)
+	if err != nil {
+		return err
+	}
+	c.onStop(func(context.Context) error { p.stop(); return nil })
+	c.times.mark(c.partsName())
+	return nil
+}
+
+func (c *Cluster) partsName() string {
+	if c.config.NoScheduler {
+		return "controllers"
+	}
+	return "controllers, scheduler"
+}
+
+// parts are controllers and scheduler that run. They share one set of informers and speak to the API server as any client does.
+type parts struct {
+	cancel      context.CancelFunc
+	group       sync.WaitGroup
+	shared      informers.SharedInformerFactory
+	broadcaster record.EventBroadcaster
+}
+
+func (p *parts) stop() {
+	p.cancel()
+	p.group.Wait()
+	p.shared.Shutdown()
+	p.broadcaster.Shutdown()
+}
+
+func (c *Cluster) newParts(ctx context.Context) (*parts, error) {
 	config := c.control.server.ClientConfig(&user.DefaultInfo{Name: user.KubeControllerManager})
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	shared := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(dropUnread))
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var group sync.WaitGroup
-	c.onStop(func(context.Context) error {
-		cancel()
-		group.Wait()
-		shared.Shutdown()
-		return nil
-	})
-	controllers, err := c.controllers(running, config, client, shared)
+	running, cancel := context.WithCancel(ctx)
+	p := &parts{
+		cancel: cancel, shared: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(dropUnread)),
+		broadcaster: record.NewBroadcaster(record.WithContext(running)),
+	}
+	controllers, err := c.controllers(running, config, client, p)
+	var s *scheduler.Scheduler
+	if err == nil && !c.config.NoScheduler {
+		s, err = c.scheduler(p.shared)
+	}
 	if err != nil {
-		return err
+		p.stop()
+		return nil, err
 	}
-	s, err := c.scheduler(shared)
-	if err != nil {
-		return err
+	p.run(running, controllers, s)
+	return p, nil
+}
+
+func (p *parts) run(ctx context.Context, controllers *all.Group, s *scheduler.Scheduler) {
+	p.shared.Start(ctx.Done())
+	p.group.Go(func() { controllers.Run(ctx) })
+	if s == nil {
+		return
 	}
-	shared.Start(running.Done())
-	group.Go(func() { controllers.Run(running) })
-	group.Go(func() {
-		if err := s.Run(running); err != nil {
-			klog.FromContext(running).Error(err, "The scheduler ended")
+	p.group.Go(func() {
+		if err := s.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			klog.FromContext(ctx).Error(err, "The scheduler ended")
 		}
 	})
-	c.times.mark("controllers, scheduler")
-	return nil
 }
 
 // dropUnread keeps out of the shared cache what no part reads.
@@ -66,7 +120,7 @@ func dropUnread(obj any) (any, error) {
 	return obj, nil
 }
 
-func (c *Cluster) controllers(ctx context.Context, config *rest.Config, client kubernetes.Interface, shared informers.SharedInformerFactory) (*all.Group, error) {
+func (c *Cluster) controllers(ctx context.Context, config *rest.Config, client kubernetes.Interface, p *parts) (*all.Group, error) {
 	metadataClient, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -75,15 +129,13 @@ func (c *Cluster) controllers(ctx context.Context, config *rest.Config, client k
 	if err != nil {
 		return nil, err
 	}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	c.onStop(func(context.Context) error { broadcaster.Shutdown(); return nil })
+	p.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	group, err := all.New(ctx, controller.Deps{
-		Client: client, Metadata: metadataClient, Discovery: resources, Informers: shared, RootCA: c.control.authority.CertPEM(),
+		Client: client, Metadata: metadataClient, Discovery: resources, Informers: p.shared, RootCA: c.control.authority.CertPEM(),
 		Recorder: func(component string) record.EventRecorder {
-			return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
+			return p.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 		},
-	})
+	}, c.config.Controllers...)
 	if err != nil {
 		return nil, fmt.Errorf("making the controllers: %w", err)
 	}

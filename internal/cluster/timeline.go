@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -28,4 +29,11 @@ func (t *timeline) mark(part string) {
 	if t.report != nil {
 		t.report(m)
 	}
+}
+
+// all returns the marks so far.
+func (t *timeline) all() []Mark {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.marks)
 }

@@ -16,3 +16,12 @@ func tryLock(f *os.File) error {
 	}
 	return err
 }
+
+// freeBytes is what a process without privileges may still write.
+func freeBytes(path string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}

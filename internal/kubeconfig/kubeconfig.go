@@ -2,6 +2,7 @@
 package kubeconfig
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,6 +59,41 @@ func (f File) Add(name string, config *rest.Config) error {
 		c.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
 		c.CurrentContext = name
 	})
+}
+
+// Check tells beforehand whether Add will work. It leaves nothing behind.
+func (f File) Check() error {
+	if _, err := clientcmd.LoadFromFile(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading kubeconfig %s: %w; name another file by --kubeconfig", f.Path, err)
+	}
+	path := f.Path
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	dir := filepath.Dir(path)
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	probe, err := os.CreateTemp(dir, ".bayplan-*")
+	if err != nil {
+		return fmt.Errorf("kubeconfig %s cannot be written: %w; name another file by --kubeconfig", f.Path, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// RemoveCluster takes the entries of that name out of the file, if they are of the cluster with this authority and not of another one that took the name since.
+func (f File) RemoveCluster(name string, authority []byte) error {
+	config, err := clientcmd.LoadFromFile(f.Path)
+	if err != nil {
+		return nil // there is nothing that could be taken out
+	}
+	if c := config.Clusters[name]; c == nil || !bytes.Equal(c.CertificateAuthorityData, authority) {
+		return nil
+	}
+	return f.Remove(name)
 }
 
 // Remove takes the entries of that name out of the file.

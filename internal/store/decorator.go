@@ -21,7 +21,7 @@ import (
 
 // Decorator returns the function by which a registry makes the storage of its resource.
 func (s *Store) Decorator() generic.StorageDecorator {
-	etcdfeature.DefaultFeatureSupportChecker.CheckClient(context.Background(), embeddedVersion{}, storage.RequestWatchProgress)
+	s.checkFeatures()
 	return func(config *storagebackend.ConfigForResource, resourcePrefix string,
 		keyFunc func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
 		attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
@@ -70,6 +70,15 @@ func (s *Store) raw(config *storagebackend.ConfigForResource, resourcePrefix str
 	versioner := storage.APIObjectVersioner{}
 	return etcd3.New(s.client, s.compactor, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
 		config.GroupResource, transformer, config.LeaseManagerConfig, etcd3.NewDefaultDecoder(config.Codec, versioner), versioner)
+}
+
+func (s *Store) checkFeatures() {
+	checker := etcdfeature.DefaultFeatureSupportChecker
+	if s.external {
+		checker.CheckClient(s.client.Ctx(), s.client.Client, storage.RequestWatchProgress)
+		return
+	}
+	checker.CheckClient(context.Background(), embeddedVersion{}, storage.RequestWatchProgress)
 }
 
 // embeddedVersion answers the library's question whether every etcd behind the API server can report progress on watches. It asks by

@@ -2,70 +2,72 @@
 //
 // Open gives a Store; its Decorator is what the API server's registries build on: for each resource an etcd3 store (which keeps objects, encoded)
 // under a watch cache (which answers lists and watches). The API server itself keeps nothing.
+//
+//	embedded.go   etcd in this process, and what keeps its file small
+//	external.go   an etcd cluster that others run
+//	snapshot.go   the whole state as one stream; a member's directory made from one
 package store
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
-	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/utils/clock"
-
-	"github.com/bayplan/bayplan/internal/atomicfile"
 )
 
 // Prefix is where all keys of Kubernetes objects begin, as in every Kubernetes cluster.
 const Prefix = "/registry"
 
-const (
-	// quotaBytes replaces etcd's 2 GiB, which about 100,000 pods fill.
-	quotaBytes = 8 << 30
-	// A single member elects itself: short ticks make it ready in some 30 ms.
-	tickMilliseconds     = 10
-	electionMilliseconds = 100
-	// maxRequestBytes is above the API server's own limit of 3 MiB for a request body.
-	maxRequestBytes = 4 << 20
-)
-
-// Options say where the state lives.
+// Options say where the state lives: in Dir, or in the etcd cluster of External.
 type Options struct {
 	// Dir is the directory of the embedded etcd.
 	Dir string
-	// CompactionInterval is how long old revisions are kept: watches and list pages older than that answer 410.
+	// External, where it has endpoints, is an etcd cluster that is used in place of the embedded one.
+	External External
+	// CompactionInterval is how long old revisions are kept: watches and list pages older than that answer 410. Zero keeps them for ever.
 	CompactionInterval time.Duration
 	// ReadyTimeout bounds the wait for etcd at start.
 	ReadyTimeout time.Duration
+	// Clock tells when to compact and to defragment; the real one when nil.
+	Clock clock.WithTicker
 }
 
 // Store is an open etcd.
 type Store struct {
 	client    *kubernetes.Client
 	compactor etcd3.Compactor
-	interval  time.Duration
+	external  bool
 	close     []func()
 }
 
-// Open starts etcd in this process on the directory of the options.
+// ErrExternal refuses what only the embedded etcd can do.
+var ErrExternal = errors.New("the state is in an etcd cluster of its own: use etcdctl there")
+
+// Open starts etcd in this process, or connects to the one that the options name.
 func Open(ctx context.Context, options Options) (*Store, error) {
-	server, err := startEmbedded(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("starting the embedded etcd on %s: %w", options.Dir, err)
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
 	}
-	client := &kubernetes.Client{Client: embeddedClient(server)}
-	client.Kubernetes = client
-	compactor := etcd3.NewCompactor(client.Client, options.CompactionInterval, clock.RealClock{}, nil)
-	s := &Store{client: client, compactor: compactor, interval: options.CompactionInterval}
-	s.close = []func(){compactor.Stop, func() { _ = client.Close() }, server.Close}
-	return s, nil
+	if len(options.External.Endpoints) > 0 {
+		return openExternal(ctx, options)
+	}
+	return openEmbedded(ctx, options)
+}
+
+// newStore is a store on a client; closers end what is below it, in order.
+func newStore(client *clientv3.Client, options Options, closers ...func()) *Store {
+	wrapped := &kubernetes.Client{Client: client}
+	wrapped.Kubernetes = wrapped
+	compactor := etcd3.NewCompactor(client, options.CompactionInterval, options.Clock, nil)
+	return &Store{
+		client: wrapped, compactor: compactor, external: len(options.External.Endpoints) > 0,
+		close: append([]func(){compactor.Stop}, closers...),
+	}
 }
 
 // Client returns the client of etcd itself.
@@ -77,71 +79,31 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return err
 }
 
+// Facts are what a person wants to know of the store.
+type Facts struct {
+	Version  string
+	Revision int64
+	// Size is that of the file, InUse what is needed of it; both in bytes.
+	Size, InUse int64
+	Errors      []string `json:",omitempty"`
+}
+
+// Facts asks etcd for them.
+func (s *Store) Facts(ctx context.Context) (Facts, error) {
+	endpoint := ""
+	if endpoints := s.client.Endpoints(); len(endpoints) > 0 {
+		endpoint = endpoints[0]
+	}
+	status, err := s.client.Status(ctx, endpoint)
+	if err != nil {
+		return Facts{}, fmt.Errorf("asking etcd for its status: %w", err)
+	}
+	return Facts{status.Version, status.Header.Revision, status.DbSize, status.DbSizeInUse, status.Errors}, nil
+}
+
 // Close stops what Open started. What was acknowledged is on disk before as well as after.
 func (s *Store) Close() {
 	for _, f := range s.close {
 		f()
 	}
 }
-
-func startEmbedded(ctx context.Context, options Options) (*embed.Etcd, error) {
-	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := clearUnfinished(options.Dir); err != nil {
-		return nil, err
-	}
-	server, err := embed.StartEtcd(embeddedConfig(filepath.Clean(options.Dir)))
-	if err != nil {
-		return nil, err
-	}
-	if err := awaitReady(ctx, server, options.ReadyTimeout); err != nil {
-		server.Close()
-		return nil, err
-	}
-	return server, atomicfile.Write(filepath.Join(options.Dir, readyMark), nil, 0o600)
-}
-
-// readyMark is a file that says that etcd was ready once on this directory.
-const readyMark = "ready"
-
-// clearUnfinished removes what a first start left that was killed before etcd was ready: a member whose log has no cluster in it never becomes ready again.
-// Nothing can be lost, since nothing is written before Open returns.
-func clearUnfinished(dir string) error {
-	_, err := os.Stat(filepath.Join(dir, readyMark))
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return os.RemoveAll(filepath.Join(dir, "member"))
-}
-
-func awaitReady(ctx context.Context, server *embed.Etcd, timeout time.Duration) error {
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	select {
-	case <-server.Server.ReadyNotify():
-		return nil
-	case err := <-server.Err():
-		return err
-	case <-timer.C:
-		return fmt.Errorf("not ready after %s", timeout)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// embeddedConfig makes a single member that listens nowhere: its only client is this process.
-func embeddedConfig(dir string) *embed.Config {
-	c := embed.NewConfig()
-	c.Dir = dir
-	c.ListenPeerUrls, c.ListenClientUrls = nil, nil
-	c.QuotaBackendBytes = quotaBytes
-	c.TickMs, c.ElectionMs = tickMilliseconds, electionMilliseconds
-	c.MaxRequestBytes = maxRequestBytes
-	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "0"
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger())
-	c.UnsafeNoFsync = false
-	return c
-}
-
-func embeddedClient(server *embed.Etcd) *clientv3.Client { return v3client.New(server.Server) }
