@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -106,7 +105,7 @@ func (p *parts) run(ctx context.Context, controllers *all.Group, s *scheduler.Sc
 		return
 	}
 	p.group.Go(func() {
-		if err := s.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "The scheduler ended")
 		}
 	})
