@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
-	"k8s.io/klog/v2"
 
 	"github.com/bayplan/bayplan/internal/node/cgroup"
 	"github.com/bayplan/bayplan/internal/node/lifecycle"
@@ -73,6 +72,6 @@ func (p *pods) shareCPU(ctx context.Context, uid types.UID, milliCPU int64) {
 	}
 	p.cpu.set(uid, milliCPU)
 	if err := p.node.cfg.Cgroups.SetClass(ctx, cgroup.Burstable, translate.Shares(p.cpu.sum)); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot set the CPU share of burstable pods")
+		p.node.failures.Error(ctx, err, "Cannot set the CPU share of burstable pods")
 	}
 }

@@ -72,3 +72,21 @@ spec:
 		}
 	})
 }
+
+// A container that is restarted to be resized gets a pod around it that has grown too.
+func TestCgroupFollowsResizeByRestart(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		l := &ledger{}
+		c.config = func(cfg *Config) { cfg.Cgroups = l }
+		c.start()
+		c.create(sized)
+		c.resize("p", "memory", "128Mi", "128Mi")
+		c.settle()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		want := "pod /bayplan/test/n1/burstable/poduid-p shares 102 quota 20000 memory 134217728"
+		if last := l.lines[len(l.lines)-1]; last != want {
+			t.Errorf("the cgroups were told\n%q\nwant in the end\n%q", l.lines, want)
+		}
+	})
+}

@@ -44,13 +44,13 @@ func (n *Node) keepHouse(ctx context.Context) {
 		n.relieveMemory(ctx)
 		n.pods.enforceDisk()
 		if err := rotator.Rotate(ctx, n.cfg.RootDir); err != nil {
-			log.Error(err, "Cannot rotate logs")
+			n.failures.Error(ctx, err, "Cannot rotate logs")
 		}
 		if n.cfg.ImageGCHigh > 0 && n.cfg.Clock.Since(lastImages) >= imagePeriod {
 			lastImages = n.cfg.Clock.Now()
 			removed, err := collector.Collect(ctx, n.pods.imagesInUse())
 			if err != nil {
-				log.Error(err, "Cannot free disk space by removing images")
+				n.failures.Error(ctx, err, "Cannot free disk space by removing images")
 			}
 			if len(removed) > 0 {
 				log.Info("Removed images to free disk space", "images", removed)
@@ -70,7 +70,7 @@ func (n *Node) relieveMemory(ctx context.Context) {
 		return // such a runtime leaves it to the kernel's OOM killer
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot tell what pods use")
+		n.failures.Error(ctx, err, "Cannot tell what pods use")
 		return
 	}
 	available := n.view.Allocatable.Memory().Value() - sum

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bayplan/bayplan/internal/node/image"
 	"github.com/bayplan/bayplan/internal/node/probe"
+	"github.com/bayplan/bayplan/internal/node/repeated"
 	"github.com/bayplan/bayplan/internal/node/translate"
 	"github.com/bayplan/bayplan/internal/node/volume"
 	"github.com/bayplan/bayplan/internal/node/worker"
@@ -44,6 +45,8 @@ type Node struct {
 	health       runtimeHealth
 	pressure     bool // memory is short, or was a short while ago
 	pressureSeen time.Time
+
+	failures repeated.Log
 }
 
 // New makes an agent. It asks the runtime for its version and looks at the machine, but changes nothing.

@@ -42,7 +42,7 @@ func (n *Node) register(ctx context.Context) *v1.Node {
 		if ctx.Err() != nil {
 			return nil
 		}
-		log.Error(err, "Cannot register the node; trying again")
+		n.failures.Error(ctx, err, "Cannot register the node; trying again")
 		select {
 		case <-ctx.Done():
 			return nil

@@ -110,7 +110,7 @@ func (p *pods) relist(ctx context.Context, digests map[types.UID]string) {
 	sandboxes, containers, err := p.listRuntime(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot list what the runtime has")
+			p.node.failures.Error(ctx, err, "Cannot list what the runtime has")
 		}
 		return
 	}

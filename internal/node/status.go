@@ -77,7 +77,7 @@ func (n *Node) status(ctx context.Context, old *v1.NodeStatus) v1.NodeStatus {
 	if images, err := n.images(ctx); err == nil {
 		s.Images = images
 	} else {
-		klog.FromContext(ctx).Error(err, "Cannot list images")
+		n.failures.Error(ctx, err, "Cannot list images")
 	}
 	n.conditions(&s)
 	return s
@@ -204,29 +204,30 @@ func (n *Node) keepStatus(ctx context.Context) {
 
 // writeStatus writes the status if it changed or is old, and returns the Node as the API has it then.
 func (n *Node) writeStatus(ctx context.Context, node *v1.Node) *v1.Node {
-	log := klog.FromContext(ctx)
+	const failed = "Cannot write the node's status"
 	want := n.status(ctx, &node.Status)
 	if !n.worthWriting(&node.Status, &want) {
 		return node
 	}
 	patch, err := nodePatch(&node.Status, &want)
 	if err != nil {
-		log.Error(err, "Cannot make a patch of the node's status")
+		klog.FromContext(ctx).Error(err, "Cannot make a patch of the node's status")
 		return node
 	}
 	written, err := n.cfg.Client.CoreV1().Nodes().Patch(ctx, n.cfg.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	switch {
 	case err == nil:
+		n.failures.Over(failed)
 		return written
 	case ctx.Err() != nil:
 		return node
 	case apierrors.IsNotFound(err):
-		log.Info("The node was deleted; registering it again")
+		klog.FromContext(ctx).Info("The node was deleted; registering it again")
 		if again := n.register(ctx); again != nil {
 			return again
 		}
 	default:
-		log.Error(err, "Cannot write the node's status")
+		n.failures.Error(ctx, err, failed)
 	}
 	return node
 }

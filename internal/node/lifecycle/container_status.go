@@ -67,7 +67,11 @@ func (d *decider) fromAPI(s *v1.ContainerStatus, c *v1.Container, k kind) {
 		return
 	}
 	s.RestartCount = old.RestartCount
-	if t := d.lost(c, old); t != nil && k == kindOrdinary {
+	t := d.lost(c, old)
+	if k == kindEphemeral {
+		t = ephemeralEnd(old)
+	}
+	if t != nil && k != kindInit {
 		s.ContainerID, s.ImageID, s.Image = old.ContainerID, old.ImageID, old.Image
 		s.State, s.LastTerminationState = v1.ContainerState{Terminated: t}, *old.LastTerminationState.DeepCopy()
 		return
@@ -100,6 +104,20 @@ func (d *decider) lost(c *v1.Container, old *v1.ContainerStatus) *v1.ContainerSt
 		return nil
 	}
 	return t
+}
+
+// ephemeralEnd is how an ephemeral container ended that the runtime doesn't have any more, nil when it was never run. It runs once: that its pod
+// is run again, in another sandbox, is no reason to run it again.
+func ephemeralEnd(old *v1.ContainerStatus) *v1.ContainerStateTerminated {
+	switch {
+	case old == nil:
+		return nil
+	case old.State.Terminated != nil:
+		return old.State.Terminated.DeepCopy()
+	case old.State.Running != nil:
+		return unknownEnd(old)
+	}
+	return nil
 }
 
 func unknownEnd(old *v1.ContainerStatus) *v1.ContainerStateTerminated {

@@ -14,6 +14,10 @@ const (
 	ReasonCrashLoop = "CrashLoopBackOff"
 	ReasonPull      = "ErrImagePull"
 	ReasonPullBack  = "ImagePullBackOff"
+	ReasonConfig    = "CreateContainerConfigError"
+	ReasonCreate    = "CreateContainerError"
+	ReasonRun       = "RunContainerError"
+	ReasonHook      = "PostStartHookError"
 )
 
 // pullErrorShown is for how long a failed pull is shown as such before its back-off is.
@@ -24,7 +28,7 @@ const pullErrorShown = 2 * time.Second
 func (d *decider) runContainers(sandbox *Sandbox) {
 	for i := range d.pod.Spec.EphemeralContainers {
 		c := (*v1.Container)(&d.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
-		if d.Observed.latest(c.Name) == nil {
+		if d.Observed.latest(c.Name) == nil && ephemeralEnd(d.oldStatus(c.Name)) == nil {
 			d.start(sandbox, c, nil)
 		}
 	}
@@ -201,9 +205,13 @@ func (d *decider) starting() bool {
 	return false
 }
 
-// failedAfter tells whether the last start failed, after the time given.
+// failedAfter tells whether after the time given a start failed before there was a container that could exit.
 func (m *ContainerMemory) failedAfter(t time.Time) bool {
-	return m.Failed.Reason != "" && m.Failed.Reason != ReasonCrashLoop && !m.Failed.Since.Before(t)
+	switch m.Failed.Reason {
+	case "", ReasonCrashLoop, ReasonRun, ReasonHook:
+		return false
+	}
+	return !m.Failed.Since.Before(t)
 }
 
 // nextAttempt counts on from what the runtime has, or from what the API knows when the runtime forgot.

@@ -44,8 +44,8 @@ type ContainerMemory struct {
 	// Crash is the back-off of restarts, for the spec with hash CrashHash.
 	Crash     Backoff
 	CrashHash string
-	// Pull is the back-off of image pulls.
-	Pull Backoff
+	// Pull is the back-off of image pulls, Create that of containers that the runtime can't make.
+	Pull, Create Backoff
 	// Failed is the last failure to start, with its reason; the zero value when the last start worked.
 	Failed Retry
 	// Probe holds results that belong to the container with ID Probe.ID; others are stale.
@@ -80,10 +80,26 @@ func (r *Retry) Fail(now time.Time, reason, message string) {
 	r.Since, r.At, r.Reason, r.Message = now, now.Add(min(delay, retryMax)), reason, message
 }
 
-// FailPull notes a failed pull of the image.
-func (c *ContainerMemory) FailPull(now time.Time, reason, message string) {
-	c.Pull.Next(now, now)
-	c.Failed = Retry{Failures: c.Failed.Failures + 1, Since: now, At: now.Add(c.Pull.Delay), Reason: reason, Message: message}
+// FailStart notes a failed start. An image that can't be pulled and a container that can't be made are tried again ever less often. A container
+// that was made but did not come to run, or whose postStart hook failed, counts as one that exited, and what it refers to may soon be there.
+func (c *ContainerMemory) FailStart(now time.Time, reason, message string) {
+	var pause *Backoff
+	switch reason {
+	case ReasonPull:
+		pause = &c.Pull
+	case ReasonCreate:
+		pause = &c.Create
+	default:
+		c.Failed.Fail(now, reason, message)
+		return
+	}
+	pause.Next(now, now)
+	c.Failed = Retry{Failures: c.Failed.Failures + 1, Since: now, At: now.Add(pause.Delay), Reason: reason, Message: message}
+}
+
+// Started forgets the failures: the container runs.
+func (c *ContainerMemory) Started() {
+	c.Failed, c.Pull, c.Create = Retry{}, Backoff{}, Backoff{}
 }
 
 // Of returns the memory of the named container, which it makes when there is none.

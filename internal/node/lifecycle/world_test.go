@@ -40,7 +40,7 @@ func (w *world) load(t *testing.T, body string) {
 		pod.Spec.RestartPolicy = v1.RestartPolicyAlways
 	}
 	w.in = Input{Pod: pod, Now: epoch, Memory: &Memory{}, Host: Host{IPs: []string{"10.0.0.1"}, Runtime: "fake"}}
-	w.made = 0
+	w.made, w.failing = 0, map[string][]string{}
 }
 
 func (w *world) command(t *testing.T, args []string, body string) string {
@@ -172,16 +172,16 @@ func (w *world) carryOut(a Action) {
 		o.Sandboxes = slices.DeleteFunc(o.Sandboxes, func(s Sandbox) bool { return s.ID == a.ID })
 	case StartContainer:
 		if why := w.failing[a.Container]; len(why) > 0 {
-			m := w.in.Memory.Of(a.Container)
-			if message := strings.Join(why[1:], " "); why[0] == ReasonPull {
-				m.FailPull(w.in.Now, why[0], message)
-			} else {
-				m.Failed.Fail(w.in.Now, why[0], message)
+			w.in.Memory.Of(a.Container).FailStart(w.in.Now, why[0], strings.Join(why[1:], " "))
+			if why[0] == ReasonRun { // the runtime keeps what it made
+				_, hash := w.image(a.Container)
+				o.Containers = append(o.Containers, Container{ID: fmt.Sprint("c", w.made), Name: a.Container, SandboxID: a.Sandbox, Attempt: a.Attempt,
+					State: Exited, CreatedAt: w.in.Now, FinishedAt: w.in.Now, ExitCode: 128, Reason: "StartError", SpecHash: hash})
 			}
 			return
 		}
 		image, hash := w.image(a.Container)
-		w.in.Memory.Of(a.Container).Failed = Retry{}
+		w.in.Memory.Of(a.Container).Started()
 		o.Containers = append(o.Containers, Container{ID: fmt.Sprint("c", w.made), Name: a.Container, SandboxID: a.Sandbox, Attempt: a.Attempt,
 			State: Running, CreatedAt: w.in.Now, StartedAt: w.in.Now, Image: image, ImageID: "sha256:1", SpecHash: hash})
 	case StopContainer:

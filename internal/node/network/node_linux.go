@@ -103,13 +103,13 @@ func (n *Node) SetUp(ctx context.Context, sandboxID, netnsPath string) ([]netip.
 	_, had := n.pool.Lookup(sandboxID)
 	addr, err := n.pool.Take(sandboxID)
 	if err != nil {
-		return nil, fmt.Errorf("pod network: sandbox %s on node %s: %w", sandboxID, n.name, err)
+		return nil, fmt.Errorf("pod network of node %s: %w", n.name, err)
 	}
 	if err := n.attach(ctx, sandboxID, netnsPath, addr); err != nil {
 		if !had {
 			err = errors.Join(err, n.release(sandboxID))
 		}
-		return nil, fmt.Errorf("pod network: sandbox %s on node %s: %w", sandboxID, n.name, err)
+		return nil, fmt.Errorf("pod network of node %s: %w", n.name, err)
 	}
 	klog.FromContext(ctx).V(4).Info("Pod has an address", "sandbox", sandboxID, "node", n.name, "address", addr)
 	return []netip.Addr{addr}, nil

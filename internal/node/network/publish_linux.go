@@ -24,7 +24,7 @@ func (n *Node) Publish(ctx context.Context, sandboxID string, ports []PortMappin
 	}
 	defer done()
 	if err := n.publish(sandboxID, ports); err != nil {
-		return fmt.Errorf("pod network: publishing ports of sandbox %s on node %s: %w", sandboxID, n.name, err)
+		return fmt.Errorf("pod network of node %s: publishing ports: %w", n.name, err)
 	}
 	klog.FromContext(ctx).V(4).Info("Pod's ports are published", "sandbox", sandboxID, "node", n.name, "ports", ports)
 	return nil

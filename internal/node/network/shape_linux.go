@@ -26,7 +26,7 @@ func (n *Node) Shape(ctx context.Context, sandboxID string, ingressBitsPerSecond
 	}
 	defer done()
 	if err := n.shape(ctx, sandboxID, ingressBitsPerSecond, egressBitsPerSecond); err != nil {
-		return fmt.Errorf("pod network: shaping sandbox %s on node %s: %w", sandboxID, n.name, err)
+		return fmt.Errorf("pod network of node %s: shaping: %w", n.name, err)
 	}
 	klog.FromContext(ctx).V(4).Info("Pod's bandwidth is set", "sandbox", sandboxID, "node", n.name, "ingress", ingressBitsPerSecond, "egress", egressBitsPerSecond)
 	return nil

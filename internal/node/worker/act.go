@@ -102,11 +102,15 @@ func (w *Worker) createSandbox(ctx context.Context, pod *v1.Pod, a lifecycle.Act
 }
 
 func (w *Worker) sandboxDone(ctx context.Context, err error) {
+	const failed = "Cannot make the pod's sandbox; trying again"
 	if err == nil {
 		w.memory.Sandbox = lifecycle.Retry{}
+		w.failures.Over(failed)
 		return
 	}
-	klog.FromContext(ctx).Error(err, "Cannot make the pod's sandbox; trying again")
+	if ctx.Err() == nil {
+		w.failures.Error(ctx, err, failed)
+	}
 	w.memory.Sandbox.Fail(w.deps.Clock.Now(), "FailedCreatePodSandBox", err.Error())
 }
 
@@ -115,14 +119,12 @@ func (w *Worker) startDone(a lifecycle.Action, err error) {
 	var f *failure
 	switch {
 	case err == nil:
-		m.Failed, m.Pull = lifecycle.Retry{}, lifecycle.Backoff{}
+		m.Started()
 	case errors.Is(err, context.Canceled):
-	case errors.As(err, &f) && f.reason == lifecycle.ReasonPull:
-		m.FailPull(now, f.reason, f.message)
 	case errors.As(err, &f):
-		m.Failed.Fail(now, f.reason, f.message)
+		m.FailStart(now, f.reason, f.message)
 	default:
-		m.Failed.Fail(now, "CreateContainerError", err.Error())
+		m.FailStart(now, lifecycle.ReasonCreate, err.Error())
 	}
 }
 
@@ -154,7 +156,7 @@ func (w *Worker) pause(ctx context.Context) {
 
 func (w *Worker) stopDone(ctx context.Context, a lifecycle.Action, err error) {
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "Cannot carry out; trying again", "action", a.String(), "id", a.ID)
+		w.failures.Error(ctx, err, "Cannot carry out; trying again", "action", a.String(), "id", a.ID)
 	}
 }
 

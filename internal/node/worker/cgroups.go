@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -18,17 +19,26 @@ type Cgroups interface {
 	RemovePod(ctx context.Context, uid string) error
 }
 
-// ensureCgroup makes the pod's cgroup before the sandbox, or gives it what the pod asks for by now.
+// ensureCgroup makes the pod's cgroup before the sandbox, or gives it what was granted to the pod by now.
 func (w *Worker) ensureCgroup(ctx context.Context, pod *v1.Pod) error {
 	if w.deps.Cgroups == nil {
 		return nil
 	}
-	err := w.deps.Cgroups.EnsurePod(ctx, translate.CgroupParent(w.deps.Node().CgroupRoot, pod), translate.PodResources(pod))
-	if err != nil {
+	granted := translate.PodResources(w.Granted())
+	if err := w.deps.Cgroups.EnsurePod(ctx, translate.CgroupParent(w.deps.Node().CgroupRoot, pod), granted); err != nil {
 		w.event(pod, "", v1.EventTypeWarning, "FailedCreatePodContainer", fmt.Sprintf("unable to ensure pod container exists: %v", err))
 		return fmt.Errorf("cgroup of the pod: %w", err)
 	}
+	w.limits.Store(granted)
 	return nil
+}
+
+// renewCgroup is ensureCgroup where the cgroup is there: what was granted since is all that there may be to do.
+func (w *Worker) renewCgroup(ctx context.Context, pod *v1.Pod) error {
+	if last := w.limits.Load(); last != nil && proto.Equal(last, translate.PodResources(w.Granted())) {
+		return nil
+	}
+	return w.ensureCgroup(ctx, pod)
 }
 
 // removeCgroup removes the pod's cgroup when nothing of the pod is left in the runtime.

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/bayplan/bayplan/internal/node/lifecycle"
 	"github.com/bayplan/bayplan/internal/node/translate"
@@ -55,7 +54,7 @@ func (w *Worker) closeStep(ctx context.Context, perform func() error, done func(
 		w.report(func(context.Context) {
 			w.closing.busy = false
 			if err != nil {
-				klog.FromContext(ctx).Error(err, "Cannot take the ended pod away; trying again")
+				w.failures.Error(ctx, err, "Cannot take the ended pod away; trying again")
 				w.closing.retry = w.deps.Clock.Now().Add(time.Second)
 				return
 			}

@@ -74,21 +74,25 @@ func (w *Worker) startContainer(ctx context.Context, pod *v1.Pod, in startInput)
 	config, err := w.config(ctx, pod, in, root)
 	if err != nil {
 		record(v1.EventTypeWarning, "Failed", "Error: "+err.Error())
-		return &failure{"CreateContainerConfigError", err.Error()}
+		return &failure{lifecycle.ReasonConfig, err.Error()}
 	}
 	if failed := w.mountedImages(ctx, pod, config.Mounts, secrets, record); failed != nil {
 		return &failure{failed.Reason, failed.Message}
+	}
+	// What was granted since the sandbox was made counts for the pod too.
+	if err := w.renewCgroup(ctx, pod); err != nil {
+		return &failure{lifecycle.ReasonCreate, message(err)}
 	}
 	sandbox := translate.Sandbox(w.deps.Node(), pod, 0)
 	created, err := w.deps.Runtime.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: in.Sandbox, Config: config, SandboxConfig: sandbox})
 	if err != nil {
 		record(v1.EventTypeWarning, "Failed", "Error: "+message(err))
-		return &failure{"CreateContainerError", message(err)}
+		return &failure{lifecycle.ReasonCreate, message(err)}
 	}
 	record(v1.EventTypeNormal, "Created", "Container created")
 	if _, err := w.deps.Runtime.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: created.ContainerId}); err != nil {
 		record(v1.EventTypeWarning, "Failed", "Error: "+message(err))
-		return &failure{"RunContainerError", message(err)}
+		return &failure{lifecycle.ReasonRun, message(err)}
 	}
 	record(v1.EventTypeNormal, "Started", "Container started")
 	return w.postStart(ctx, pod, in, created.ContainerId)
@@ -133,7 +137,7 @@ func (w *Worker) postStart(ctx context.Context, pod *v1.Pod, in startInput, id s
 	if _, err := w.deps.Runtime.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: id, Timeout: grace}); err != nil {
 		return fmt.Errorf("stop the container whose postStart hook failed: %w", err)
 	}
-	return &failure{"PostStartHookError", err.Error()}
+	return &failure{lifecycle.ReasonHook, err.Error()}
 }
 
 // config resolves all that the container refers to.

@@ -17,6 +17,7 @@ import (
 	"github.com/bayplan/bayplan/internal/node/image"
 	"github.com/bayplan/bayplan/internal/node/lifecycle"
 	"github.com/bayplan/bayplan/internal/node/probe"
+	"github.com/bayplan/bayplan/internal/node/repeated"
 	"github.com/bayplan/bayplan/internal/node/runtime"
 	"github.com/bayplan/bayplan/internal/node/translate"
 )
@@ -86,11 +87,14 @@ type Worker struct {
 	closing   closing
 	refresher refresher
 	quiet     bool // Run has returned
+	failures  repeated.Log
 
 	// For other goroutines to read.
 	phase   atomic.Value // v1.PodPhase
 	address atomic.Pointer[string]
 	granted atomic.Pointer[v1.Pod]
+	// limits are those that the pod's cgroup was given last.
+	limits atomic.Pointer[cri.LinuxContainerResources]
 }
 
 // op is one action in flight.
@@ -201,12 +205,11 @@ func (w *Worker) Run(ctx context.Context) bool {
 
 // step is one round: look, decide, act. It returns when to look again.
 func (w *Worker) step(ctx context.Context) time.Time {
-	log := klog.FromContext(ctx)
 	pod, gone := w.desired()
 	if w.dirty.Swap(false) {
 		observed, err := w.observe(ctx)
 		if err != nil {
-			log.Error(err, "Cannot see what the runtime has of the pod; trying again")
+			w.failures.Error(ctx, err, "Cannot see what the runtime has of the pod; trying again")
 			w.dirty.Store(true)
 			return w.deps.Clock.Now().Add(time.Second)
 		}
@@ -229,7 +232,7 @@ func (w *Worker) step(ctx context.Context) time.Time {
 		w.starting.cancel()
 	}
 	for _, a := range plan.Actions {
-		log.V(4).Info("Acting", "action", a.String())
+		klog.FromContext(ctx).V(4).Info("Acting", "action", a.String())
 		w.launch(ctx, pod, a)
 	}
 	w.computed = &plan.Status

@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
+const writeFailed = "Cannot write the pod's status; trying again"
+
 // writer writes a pod's status to the API: one patch at a time, and always the newest status.
 type writer struct {
 	busy bool
@@ -63,11 +65,12 @@ func (w *Worker) written(ctx context.Context, pod *v1.Pod, status *v1.PodStatus,
 	switch {
 	case err == nil:
 		wr.api, wr.sent, wr.retry = pod, status, time.Time{}
+		w.failures.Over(writeFailed)
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		// The pod is gone, or another one has its name now: the informer will say so.
 		wr.retry = w.deps.Clock.Now().Add(time.Second)
 	default:
-		klog.FromContext(ctx).Error(err, "Cannot write the pod's status; trying again")
+		w.failures.Error(ctx, err, writeFailed)
 		wr.retry = w.deps.Clock.Now().Add(time.Second)
 	}
 }

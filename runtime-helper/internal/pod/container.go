@@ -88,11 +88,11 @@ func (p *Pod) launch(c *container, request *protocol.StartRequest) (_ *libcontai
 		}
 	}()
 	if c.runtime, err = libcontainer.Create(p.stateRoot(), request.ID, config); err != nil {
-		return nil, fmt.Errorf("create container: %w", err)
+		return nil, fmt.Errorf("failed to create the container: %w", err)
 	}
 	if err := p.run(c, process); err != nil {
 		_ = c.runtime.Destroy()
-		return nil, fmt.Errorf("start container: %w", err)
+		return nil, err
 	}
 	return process, nil
 }

@@ -36,7 +36,7 @@ func (p *Pod) exec(conn *protocol.Conn, request *protocol.ExecRequest) error {
 		err = ferr
 	}
 	if err != nil {
-		return fmt.Errorf("exec in container %s: %w", request.ID, err)
+		return fmt.Errorf("exec failed: %w", err)
 	}
 	defer p.reaper.disown(pid)
 	running := &protocol.Reply{Exec: &protocol.ExecState{PID: pid}}

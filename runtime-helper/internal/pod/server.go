@@ -114,7 +114,7 @@ func (p *Pod) dial(conn *protocol.Conn, port uint16) error {
 		target, err = dialIPv6(port, err)
 	}
 	if err != nil {
-		return fmt.Errorf("connect to port %d inside pod sandbox %s: %w", port, p.config.SandboxID, err)
+		return fmt.Errorf("failed to connect to localhost:%d inside the pod: %w", port, err)
 	}
 	defer target.Close()
 	file, err := target.File()

@@ -7,15 +7,20 @@ import (
 	"net/netip"
 	"path/filepath"
 
+	"github.com/bayplan/bayplan/internal/node/network"
 	"github.com/bayplan/bayplan/internal/node/runtime/image"
 	"k8s.io/utils/clock"
 )
 
-// Network gives pods their addresses. Both methods are idempotent.
+// Network gives pods their addresses. All methods are idempotent.
 type Network interface {
 	// SetUp connects the network namespace pinned at netnsPath and gives the pod's addresses, the first of which is its main one.
 	SetUp(ctx context.Context, sandboxID string, netnsPath string) ([]netip.Addr, error)
-	// TearDown undoes SetUp, also when the namespace is gone already.
+	// Publish leads exactly these ports of the node to the pod, which SetUp has connected.
+	Publish(ctx context.Context, sandboxID string, ports []network.PortMapping) error
+	// Shape limits what the pod may receive and send, in bits a second; 0 is no limit.
+	Shape(ctx context.Context, sandboxID string, ingress, egress uint64) error
+	// TearDown undoes all of that, also when the namespace is gone already.
 	TearDown(ctx context.Context, sandboxID string, netnsPath string) error
 }
 

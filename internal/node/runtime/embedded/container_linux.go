@@ -78,7 +78,7 @@ func (r *Runtime) CreateContainer(_ context.Context, request *cri.CreateContaine
 		r.mu.Lock()
 		r.release(name, c.record.ID)
 		r.mu.Unlock()
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	r.announce(c.record.ID, cri.ContainerEventType_CONTAINER_CREATED_EVENT)
 	return &cri.CreateContainerResponse{ContainerId: c.record.ID}, nil
@@ -92,12 +92,17 @@ func imageRef(found *image.Image) string {
 	return found.ID
 }
 
+// imageUser is who uses an image, for people.
+func imageUser(s *sandbox) string {
+	return fmt.Sprintf("pod %s/%s", s.config.Metadata.GetNamespace(), s.config.Metadata.GetName())
+}
+
 func (r *Runtime) enterContainer(s *sandbox, c *container) error {
 	dir := r.containerDir(c.record.ID)
 	if err := os.Mkdir(dir, 0o711); err != nil {
 		return err
 	}
-	if err := r.config.Images.Lease(c.record.ID, dir, &c.image); err != nil {
+	if err := r.config.Images.Lease(c.record.ID, dir, imageUser(s), &c.image); err != nil {
 		return err
 	}
 	if err := writeRecord(filepath.Join(dir, containerFile), &c.record); err != nil {
@@ -106,7 +111,7 @@ func (r *Runtime) enterContainer(s *sandbox, c *container) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !s.record.Ready {
-		return status.Errorf(codes.FailedPrecondition, "pod sandbox %s is not ready", s.record.ID)
+		return status.Error(codes.FailedPrecondition, "the pod sandbox is not ready")
 	}
 	r.containers[c.record.ID] = c
 	return nil
@@ -128,14 +133,14 @@ func (r *Runtime) StartContainer(_ context.Context, request *cri.StartContainerR
 	fresh := c.state.Phase == "" && c.record.StartError == ""
 	r.mu.Unlock()
 	if !fresh {
-		return nil, status.Errorf(codes.FailedPrecondition, "container %s was started already", c.record.ID)
+		return nil, status.Errorf(codes.FailedPrecondition, "container %q was started already", c.config.Metadata.Name)
 	}
 	state, err := r.startContainer(s, c)
 	if err != nil && r.ctx.Err() != nil {
-		return nil, fmt.Errorf("start %s: %w", containerName(c.record.SandboxID, c.config.Metadata), err) // the next agent will know whether it runs
+		return nil, err // the next agent will know whether it runs
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", containerName(c.record.SandboxID, c.config.Metadata), err), r.startFailed(c, err))
+		return nil, errors.Join(err, r.startFailed(c, err))
 	}
 	r.observe(s, state)
 	return &cri.StartContainerResponse{}, nil

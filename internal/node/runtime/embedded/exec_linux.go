@@ -71,7 +71,7 @@ func (r *Runtime) exec(ctx context.Context, id string, e *execution) (int, error
 		return 0, err
 	}
 	if !r.isRunning(c) {
-		return 0, status.Errorf(codes.FailedPrecondition, "container %s is not running", c.record.ID)
+		return 0, status.Errorf(codes.FailedPrecondition, "container %q is not running", c.config.Metadata.Name)
 	}
 	process, err := r.execProcess(s, c, e)
 	if err != nil {

@@ -87,7 +87,7 @@ func credentials(auth *cri.AuthConfig) authn.Authenticator {
 
 // RemoveImage removes an image or, of an image with several names, a name. It is idempotent.
 func (r *Runtime) RemoveImage(_ context.Context, request *cri.RemoveImageRequest) (*cri.RemoveImageResponse, error) {
-	err := r.config.Images.Remove(request.GetImage().GetImage())
+	err := r.config.Images.Forget(request.GetImage().GetImage())
 	if err != nil && !errors.Is(err, image.ErrNotFound) {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // imageVolume turns a mount of an image's content into one of a directory, by mounting the image. Other mounts it gives back as they are.
-func (r *Runtime) imageVolume(c *container, index int, given *cri.Mount) (*cri.Mount, error) {
+func (r *Runtime) imageVolume(s *sandbox, c *container, index int, given *cri.Mount) (*cri.Mount, error) {
 	ref := given.GetImage().GetImage()
 	if ref == "" {
 		return given, nil
@@ -20,7 +20,7 @@ func (r *Runtime) imageVolume(c *container, index int, given *cri.Mount) (*cri.M
 	if err != nil {
 		return nil, fmt.Errorf("mount %s: image %q: %w", given.ContainerPath, ref, err)
 	}
-	if err := r.config.Images.Lease(volumeLease(c, index), r.containerDir(c.record.ID), &found); err != nil {
+	if err := r.config.Images.Lease(volumeLease(c, index), r.containerDir(c.record.ID), imageUser(s), &found); err != nil {
 		return nil, fmt.Errorf("mount %s: %w", given.ContainerPath, err)
 	}
 	target := r.volumeDir(c, index)

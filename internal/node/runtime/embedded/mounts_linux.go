@@ -20,7 +20,7 @@ func (r *Runtime) mounts(s *sandbox, c *container) ([]specs.Mount, string, error
 	list := append(systemMounts(privileged), r.podFiles(s)...)
 	propagation := ""
 	for i, given := range c.config.Mounts {
-		given, err := r.imageVolume(c, i, given)
+		given, err := r.imageVolume(s, c, i, given)
 		if err != nil {
 			return nil, "", err
 		}

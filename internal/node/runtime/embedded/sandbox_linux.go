@@ -66,7 +66,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, request *cri.RunPodSandboxR
 		r.mu.Lock()
 		r.release(sandboxName(config.Metadata), s.record.ID)
 		r.mu.Unlock()
-		return nil, errors.Join(fmt.Errorf("%s: %w", sandboxName(config.Metadata), err), cleared)
+		return nil, errors.Join(err, cleared)
 	}
 	r.announce(s.record.ID, cri.ContainerEventType_CONTAINER_CREATED_EVENT)
 	r.announce(s.record.ID, cri.ContainerEventType_CONTAINER_STARTED_EVENT)
@@ -116,21 +116,6 @@ func (r *Runtime) save(s *sandbox) error {
 	record := s.record
 	r.mu.Unlock()
 	return writeRecord(filepath.Join(r.sandboxDir(record.ID), sandboxFile), &record)
-}
-
-// connect gives the pod its addresses.
-func (r *Runtime) connect(ctx context.Context, s *sandbox) error {
-	if s.namespaces().GetNetwork() == cri.NamespaceMode_NODE || r.config.Network == nil {
-		return nil
-	}
-	addresses, err := r.config.Network.SetUp(ctx, s.record.ID, r.pinPath(s, "net"))
-	if err != nil {
-		return fmt.Errorf("network: %w", err)
-	}
-	for _, address := range addresses {
-		s.record.Addresses = append(s.record.Addresses, address.String())
-	}
-	return nil
 }
 
 func (r *Runtime) pinPath(s *sandbox, namespace string) string {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bayplan/bayplan/internal/node/network"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
@@ -35,6 +36,20 @@ func (n *fakeNetwork) SetUp(_ context.Context, id, path string) ([]netip.Addr, e
 	}
 	n.calls = append(n.calls, "set up "+id)
 	return []netip.Addr{netip.MustParseAddr("10.1.2.3"), netip.MustParseAddr("fd00::3")}, n.fail
+}
+
+func (n *fakeNetwork) Publish(_ context.Context, id string, ports []network.PortMapping) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls = append(n.calls, fmt.Sprint("publish ", id, " ", ports))
+	return n.fail
+}
+
+func (n *fakeNetwork) Shape(_ context.Context, id string, ingress, egress uint64) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls = append(n.calls, fmt.Sprint("shape ", id, " ", ingress, " ", egress))
+	return n.fail
 }
 
 func (n *fakeNetwork) TearDown(_ context.Context, id, _ string) error {
@@ -72,7 +87,7 @@ func TestSandboxNetwork(t *testing.T) {
 	if diff := cmp.Diff([]string{"set up " + pod, "tear down " + pod}, network.calls); diff != "" {
 		t.Fatal(diff)
 	}
-	if _, err := f.r.CreateContainer(t.Context(), &cri.CreateContainerRequest{PodSandboxId: pod, Config: containerConfig("late")}); status.Code(errors.Unwrap(err)) != codes.FailedPrecondition {
+	if _, err := f.r.CreateContainer(t.Context(), &cri.CreateContainerRequest{PodSandboxId: pod, Config: containerConfig("late")}); status.Code(err) != codes.FailedPrecondition {
 		t.Fatalf("a container in a stopped sandbox: %v", err)
 	}
 }

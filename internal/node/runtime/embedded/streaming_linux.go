@@ -67,7 +67,7 @@ func (r *Runtime) PortForward(_ context.Context, request *cri.PortForwardRequest
 		return nil, err
 	}
 	if !r.isReady(s) {
-		return nil, status.Errorf(codes.FailedPrecondition, "pod sandbox %s is not running", s.record.ID)
+		return nil, status.Errorf(codes.FailedPrecondition, "pod sandbox of %s/%s is not running", s.config.Metadata.Namespace, s.config.Metadata.Name)
 	}
 	return r.streams.GetPortForward(request)
 }
@@ -78,7 +78,7 @@ func (r *Runtime) checkRunning(id string) error {
 		return err
 	}
 	if !r.isRunning(c) {
-		return status.Errorf(codes.FailedPrecondition, "container %s is not running", c.record.ID)
+		return status.Errorf(codes.FailedPrecondition, "container %q is not running", c.config.Metadata.Name)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (s streams) Attach(ctx context.Context, id string, in io.Reader, out, errs 
 		return err
 	}
 	if tty != c.config.Tty {
-		return fmt.Errorf("attach to container %s: a terminal was asked for: %t, the container has one: %t", c.record.ID, tty, c.config.Tty)
+		return fmt.Errorf("attach to container %q: a terminal was asked for: %t, the container has one: %t", c.config.Metadata.Name, tty, c.config.Tty)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -40,11 +40,11 @@ func (r *Runtime) UpdateContainerResources(ctx context.Context, request *cri.Upd
 		}
 		call := &protocol.Request{Update: &protocol.UpdateRequest{ID: c.record.ID, Resources: encoded}}
 		if err := r.callHelper(ctx, s, c, call); err != nil {
-			return nil, fmt.Errorf("update container %s: %w", c.record.ID, err)
+			return nil, fmt.Errorf("update container %q: %w", c.config.Metadata.Name, err)
 		}
 	}
 	if err := r.recordResources(c, given); err != nil {
-		return nil, fmt.Errorf("update container %s: %w", c.record.ID, err)
+		return nil, fmt.Errorf("update container %q: %w", c.config.Metadata.Name, err)
 	}
 	return &cri.UpdateContainerResourcesResponse{}, nil
 }
@@ -104,7 +104,7 @@ func (r *Runtime) ReopenContainerLog(ctx context.Context, request *cri.ReopenCon
 		return nil, err
 	}
 	if !r.isRunning(c) {
-		return nil, status.Errorf(codes.FailedPrecondition, "container %s is not running", c.record.ID)
+		return nil, status.Errorf(codes.FailedPrecondition, "container %q is not running", c.config.Metadata.Name)
 	}
 	if err := r.callHelper(ctx, s, c, &protocol.Request{Reopen: &protocol.ReopenRequest{ID: c.record.ID}}); err != nil {
 		return nil, fmt.Errorf("reopen the log of container %s: %w", c.record.ID, err)

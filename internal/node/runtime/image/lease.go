@@ -7,6 +7,7 @@ import (
 	"github.com/bayplan/bayplan/internal/atomicfile"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,14 +17,17 @@ const ingestPrefix = "ingest-"
 // lease says that somebody needs layers, whatever becomes of the image.
 type lease struct {
 	// Owner is a directory that is deleted together with what needs the layers: without it the lease is void.
-	Owner  string   `json:"owner,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	// Image is the id of the image whose layers these are, and User who needs them, for people.
+	Image  string   `json:"image,omitempty"`
+	User   string   `json:"user,omitempty"`
 	Layers []string `json:"layers"`
 }
 
 func (s *Store) leasePath(name string) string { return filepath.Join(s.root, "leases", name+".json") }
 
-// Lease keeps the image's layers for as long as the directory owner exists and Release was not called. Names are the caller's; a second Lease of one name replaces the first.
-func (s *Store) Lease(name, owner string, image *Image) error {
+// Lease keeps the image's layers for as long as the directory owner exists and Release was not called. user is told to who wants to remove the image. Names are the caller's; a second Lease of one name replaces the first.
+func (s *Store) Lease(name, owner, user string, image *Image) error {
 	if strings.HasPrefix(name, ingestPrefix) || filepath.Base(name) != name {
 		return fmt.Errorf("image store: lease name %q: it must be a file name and not begin with %q", name, ingestPrefix)
 	}
@@ -37,7 +41,7 @@ func (s *Store) Lease(name, owner string, image *Image) error {
 			return fmt.Errorf("%w: layer %s of image %s is gone", ErrNotFound, chain, image.ID)
 		}
 	}
-	text, err := json.Marshal(lease{Owner: owner, Layers: image.Layers})
+	text, err := json.Marshal(lease{Owner: owner, Image: image.ID, User: user, Layers: image.Layers})
 	if err != nil {
 		return err
 	}
@@ -50,6 +54,26 @@ func (s *Store) Release(name string) error {
 		return fmt.Errorf("image store: %w", err)
 	}
 	return nil
+}
+
+// users are those who hold a lease on the image, sorted.
+func (s *Store) users(imageID string) ([]string, error) {
+	leases, err := os.ReadDir(filepath.Join(s.root, "leases"))
+	if err != nil {
+		return nil, fmt.Errorf("image store: %w", err)
+	}
+	var out []string
+	for _, entry := range leases {
+		l, err := s.readLease(entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		if l != nil && l.Image == imageID && !slices.Contains(out, l.User) {
+			out = append(out, l.User)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
 }
 
 // ingestion is a lease of this process on layers that no image names yet.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,9 +133,14 @@ func (s *Store) Get(ref string) (Image, error) {
 	return images[i], nil
 }
 
-// Remove takes a name away from its image, or the whole image if ref is an id or the name was its last. Layers that nothing
-// else needs are deleted; those of running containers stay until Collect finds them free.
-func (s *Store) Remove(ref string) error {
+// Remove takes a name away from its image, or the whole image if ref is an id or the name was its last. An image that containers use stays, and the
+// error says whose they are. Layers that nothing else needs are deleted.
+func (s *Store) Remove(ref string) error { return s.remove(ref, true) }
+
+// Forget is Remove for images in use too: the layers of their containers stay until Collect finds them free.
+func (s *Store) Forget(ref string) error { return s.remove(ref, false) }
+
+func (s *Store) remove(ref string, unused bool) error {
 	err := s.change(func(images []Image) ([]Image, error) {
 		i, err := find(images, ref)
 		if err != nil {
@@ -146,6 +152,15 @@ func (s *Store) Remove(ref string) error {
 			image.Digests = without(image.Digests, named)
 			if len(image.Tags) > 0 {
 				return images, nil
+			}
+		}
+		if unused {
+			users, err := s.users(image.ID)
+			if err != nil {
+				return nil, err
+			}
+			if len(users) > 0 {
+				return nil, fmt.Errorf("image %s is in use by %s: delete what uses it first", ref, strings.Join(users, ", "))
 			}
 		}
 		return slices.Delete(images, i, i+1), nil

@@ -161,10 +161,13 @@ func TestLeasesKeepLayers(t *testing.T) {
 	if err := os.Mkdir(owner, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Lease("container", owner, &image); err != nil {
+	if err := store.Lease("container", owner, "pod default/p", &image); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Remove("hello:1"); err != nil {
+	if err := store.Remove("hello:1"); err == nil || err.Error() != "image hello:1 is in use by pod default/p: delete what uses it first" {
+		t.Fatalf("removing an image in use: %v", err)
+	}
+	if err := store.Forget("hello:1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(store.layerFS(image.Layers[0])); err != nil {
@@ -179,7 +182,7 @@ func TestLeasesKeepLayers(t *testing.T) {
 	if _, err := os.Stat(store.layerFS(image.Layers[0])); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("the layer stayed after its container: %v", err)
 	}
-	if err := store.Lease("late", owner, &image); !errors.Is(err, ErrNotFound) {
+	if err := store.Lease("late", owner, "pod default/p", &image); !errors.Is(err, ErrNotFound) {
 		t.Fatalf("a lease on what is gone: %v", err)
 	}
 }
