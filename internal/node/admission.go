@@ -27,8 +27,8 @@ func (p *pods) admit(ctx context.Context, pod *v1.Pod) *lifecycle.Ending {
 	if reason, message := p.node.misplaced(ctx, pod); reason != "" {
 		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message}
 	}
-	if p.node.underPressure() && lifecycle.QOSClass(pod) == v1.PodQOSBestEffort && !tolerates(pod, v1.TaintNodeMemoryPressure) {
-		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: "Evicted", Message: "The node had condition: [MemoryPressure]. "}
+	if conditions := p.node.refuses(pod); conditions != nil {
+		return underPressure(conditions)
 	}
 	used, count := p.used(pod.UID)
 	if reason, message := fits(resource.PodRequests(pod, resource.PodResourcesOptions{}), used, count, p.node.view.Allocatable); reason != "" {
@@ -55,13 +55,6 @@ func (n *Node) misplaced(ctx context.Context, pod *v1.Pod) (reason, message stri
 		return "", ""
 	}
 	return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
-}
-
-// underPressure tells whether memory is short.
-func (n *Node) underPressure() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.pressure
 }
 
 func tolerates(pod *v1.Pod, taint string) bool {

@@ -16,8 +16,8 @@ import (
 // Cgroups makes the cgroups of the node, its QoS classes and its pods. Package cgroup has the real one.
 type Cgroups interface {
 	worker.Cgroups
-	// EnsureNode makes the cgroups of the node and its classes; shares is the node's CPU share.
-	EnsureNode(ctx context.Context, shares int64) error
+	// EnsureNode makes the cgroups of the node and its classes; shares is the node's CPU share, memory what all its pods together may have, in bytes.
+	EnsureNode(ctx context.Context, shares, memory int64) error
 	// SetClass sets the CPU share of a class.
 	SetClass(ctx context.Context, class string, shares int64) error
 	// Retain removes the cgroups of all pods but those to keep.
@@ -29,7 +29,7 @@ func (n *Node) ensureCgroups(ctx context.Context, known map[types.UID]*v1.Pod) e
 	if n.cfg.Cgroups == nil {
 		return nil
 	}
-	if err := n.cfg.Cgroups.EnsureNode(ctx, translate.Shares(n.view.Allocatable.Cpu().MilliValue())); err != nil {
+	if err := n.cfg.Cgroups.EnsureNode(ctx, translate.Shares(n.view.Allocatable.Cpu().MilliValue()), n.forPods(v1.ResourceMemory)); err != nil {
 		return err
 	}
 	n.cfg.Cgroups.Retain(ctx, func(uid string) bool { return known[types.UID(uid)] != nil })

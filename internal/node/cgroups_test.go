@@ -27,7 +27,7 @@ func (l *ledger) EnsurePod(_ ctx, parent string, r *cri.LinuxContainerResources)
 	return l.note("pod %s shares %d quota %d memory %d", parent, r.CpuShares, r.CpuQuota, r.MemoryLimitInBytes)
 }
 func (l *ledger) RemovePod(_ ctx, uid string) error { return l.note("remove %s", uid) }
-func (l *ledger) EnsureNode(_ ctx, shares int64) error {
+func (l *ledger) EnsureNode(_ ctx, shares, _ int64) error {
 	return l.note("node shares %d", shares)
 }
 func (l *ledger) SetClass(_ ctx, class string, shares int64) error {

@@ -66,6 +66,18 @@ type Config struct {
 	MemoryThreshold int64
 	// FreeMemory tells the machine's free memory. Optional: what the kernel says.
 	FreeMemory func() (int64, error)
+	// DiskThreshold is the free space in bytes of RootDir's file system below which unused images are removed, then a pod is evicted; 0 is a twentieth
+	// of its size but no more than 2 GiB, negative turns it off. Optional.
+	DiskThreshold int64
+	// FreeDisk tells that free space. Optional: what the kernel says.
+	FreeDisk func() (int64, error)
+	// PIDThreshold is the number of processes that the machine must still be able to have, below it a pod is evicted; 0 is 500, negative turns
+	// it off. Optional.
+	PIDThreshold int64
+	// FreePIDs tells how many processes the machine could still have. Optional: what the kernel says.
+	FreePIDs func() (int64, error)
+	// PodPIDs is how many processes a pod may have. Optional: any number.
+	PodPIDs int64
 	// LogMaxSize and LogMaxFiles bound each container's logs. Optional: 10 MiB and 5 files; a negative size turns rotation off.
 	LogMaxSize  int64
 	LogMaxFiles int
@@ -82,6 +94,8 @@ const (
 	defaultPulls   = 4
 
 	defaultMemoryThreshold = 100 << 20
+	defaultPIDThreshold    = 500
+	maxDiskThreshold       = 2 << 30
 	defaultLogSize         = 10 << 20
 	defaultLogFiles        = 5
 )
@@ -113,9 +127,7 @@ func (c *Config) complete() error {
 	if c.MemoryThreshold == 0 {
 		c.MemoryThreshold = defaultMemoryThreshold
 	}
-	if c.FreeMemory == nil {
-		c.FreeMemory = freeMemory
-	}
+	c.completeMeasures()
 	if c.LogMaxSize == 0 {
 		c.LogMaxSize = defaultLogSize
 	}
@@ -129,4 +141,23 @@ func (c *Config) complete() error {
 		c.Dial = (&net.Dialer{}).DialContext
 	}
 	return nil
+}
+
+// completeMeasures fills in how the machine is measured.
+func (c *Config) completeMeasures() {
+	if c.FreeMemory == nil {
+		c.FreeMemory = freeMemory
+	}
+	if c.FreeDisk == nil {
+		c.FreeDisk = func() (int64, error) {
+			_, free, err := diskUsage(c.RootDir)
+			return free, err
+		}
+	}
+	if c.FreePIDs == nil {
+		c.FreePIDs = freePIDs
+	}
+	if c.PIDThreshold == 0 {
+		c.PIDThreshold = defaultPIDThreshold
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -33,8 +35,8 @@ type cluster struct {
 	cancel context.CancelFunc
 	done   chan error
 	config func(*Config)
-	// free is the machine's free memory.
-	free atomic.Int64
+	// free is the machine's free memory, disk that of its disk, pids the processes that it could still have.
+	free, disk, pids atomic.Int64
 }
 
 // inCluster runs a test with a node in a bubble.
@@ -43,12 +45,28 @@ func inCluster(t *testing.T, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{t: t, api: fake.NewClientset(), cri: fakecri.New(clock.RealClock{}), root: root}
 		c.free.Store(8 << 30)
+		c.disk.Store(100 << 30)
+		c.pids.Store(10000)
 		c.cri.AddImage("app:1")
 		f(c)
 		if c.cancel != nil {
 			c.stop()
 		}
+		c.unmount()
 	})
+}
+
+// unmount takes away what the volumes of pods have mounted below the root directory.
+func (c *cluster) unmount() {
+	pods, err := os.ReadDir(filepath.Join(c.root, "pods"))
+	if err != nil {
+		return // there was no node
+	}
+	for _, pod := range pods {
+		if err := c.node.volumes.Unmount(types.UID(pod.Name())); err != nil {
+			c.t.Error(err)
+		}
+	}
 }
 
 func (c *cluster) start() {
@@ -58,6 +76,8 @@ func (c *cluster) start() {
 		PodCIDR: netip.MustParsePrefix("10.1.0.0/24"),
 	}
 	cfg.FreeMemory = func() (int64, error) { return c.free.Load(), nil }
+	cfg.FreeDisk = func() (int64, error) { return c.disk.Load(), nil }
+	cfg.FreePIDs = func() (int64, error) { return c.pids.Load(), nil }
 	if c.config != nil {
 		c.config(&cfg)
 	}

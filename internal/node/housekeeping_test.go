@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,16 +12,23 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bayplan/bayplan/internal/node/image"
 )
 
-// memoryPressure is the node's condition.
-func (c *cluster) memoryPressure() v1.ConditionStatus {
+// pressed is the node's condition of that kind of pressure.
+func (c *cluster) pressed(kind v1.NodeConditionType) v1.ConditionStatus {
 	c.t.Helper()
 	node, err := c.api.CoreV1().Nodes().Get(c.t.Context(), "n1", metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return node.Status.Conditions[0].Status
+	for _, cond := range node.Status.Conditions {
+		if cond.Type == kind {
+			return cond.Status
+		}
+	}
+	return ""
 }
 
 func TestEvictionForMemory(t *testing.T) {
@@ -52,7 +60,7 @@ spec:
 		}) {
 			t.Errorf("conditions %+v lack DisruptionTarget", pod.Status.Conditions)
 		}
-		if got := c.memoryPressure(); got != v1.ConditionTrue {
+		if got := c.pressed(v1.NodeMemoryPressure); got != v1.ConditionTrue {
 			t.Errorf("MemoryPressure is %s", got)
 		}
 
@@ -62,7 +70,7 @@ spec:
 		c.create(strings.ReplaceAll(simple, "name: p", "name: late"))
 		c.expect("late", "Failed Evicted app=ContainerCreating/0")
 		c.after(5 * time.Minute)
-		if got := c.memoryPressure(); got != v1.ConditionFalse {
+		if got := c.pressed(v1.NodeMemoryPressure); got != v1.ConditionFalse {
 			t.Errorf("MemoryPressure is %s long after", got)
 		}
 	})
@@ -83,6 +91,112 @@ spec:
 		}
 		c.after(10 * time.Second)
 		c.expect("p", "Failed Evicted app=Error(143)/0")
+	})
+}
+
+func TestEvictionForDisk(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.config = func(cfg *Config) { cfg.DiskThreshold = 1 << 30 }
+		c.start()
+		c.cri.AddImage("unused:1")
+		for _, name := range []string{"small", "big"} {
+			c.create(strings.ReplaceAll(simple, "name: p", "name: "+name))
+		}
+		c.create(`
+metadata: {name: critical}
+spec:
+  priority: 2000000000
+  containers: [{name: app, image: "app:1"}]
+`)
+		c.cri.UseDisk("small", 1<<20)
+		c.cri.UseDisk("big", 1<<21)
+		c.cri.UseDisk("critical", 1<<30)
+		c.disk.Store(1<<30 - 1)
+		c.after(10 * time.Second) // images go first, but only those that nobody has wanted for a while
+		c.expect("big", "Failed Evicted app=Error(143)/0")
+		want := "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1048575Ki. " +
+			"Container app was using 2048Ki, request is 0, has larger consumption of ephemeral-storage. "
+		if got := c.pod("big").Status.Message; got != want {
+			t.Errorf("message %q, want %q", got, want)
+		}
+		if got := c.pressed(v1.NodeDiskPressure); got != v1.ConditionTrue {
+			t.Errorf("DiskPressure is %s", got)
+		}
+		c.create(strings.ReplaceAll(simple, "name: p", "name: late"))
+		c.expect("late", "Failed Evicted app=ContainerCreating/0")
+		if got := c.pod("late").Status.Message; got != "The node had condition: [DiskPressure]. " {
+			t.Errorf("message %q", got)
+		}
+		c.disk.Store(1 << 30)
+		c.after(10 * time.Second)
+		c.expect("small", "Running app+=running/0")
+		c.disk.Store(0)
+		c.after(2 * time.Minute)
+		c.expect("small", "Failed Evicted app=Error(143)/0")
+		c.expect("critical", "Running app+=running/0")
+		if !slices.Contains(c.events("n1"), "Normal NodeHasDiskPressure: Node n1 status is now: NodeHasDiskPressure") {
+			t.Errorf("events %q", c.events("n1"))
+		}
+	})
+}
+
+// What disk pressure removes first is what nobody has used for a while.
+func TestReclaimedImages(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.start()
+		c.cri.AddImage("unused:1")
+		c.create(simple)
+		collector := image.Collector{Images: c.cri, Clock: c.node.cfg.Clock}
+		if removed := c.node.collect(t.Context(), collector.Reclaim); len(removed) > 0 {
+			t.Fatalf("%q went at once", removed)
+		}
+		c.after(2 * time.Minute)
+		if removed := c.node.collect(t.Context(), collector.Reclaim); !slices.Equal(removed, []string{"unused:1"}) {
+			t.Errorf("removed %q, want the image that nobody uses", removed)
+		}
+	})
+}
+
+func TestEvictionForProcesses(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.start()
+		for name, n := range map[string]uint64{"few": 3, "many": 300} {
+			c.create(strings.ReplaceAll(simple, "name: p", "name: "+name))
+			c.cri.UseProcesses(name, n)
+		}
+		c.pids.Store(499)
+		c.after(10 * time.Second)
+		c.expect("many", "Failed Evicted app=Error(143)/0")
+		c.expect("few", "Running app+=running/0")
+		if got := c.pod("many").Status.Message; got != "The node was low on resource: pids. Threshold quantity: 500, available: 499. " {
+			t.Errorf("message %q", got)
+		}
+		if got := c.pressed(v1.NodePIDPressure); got != v1.ConditionTrue {
+			t.Errorf("PIDPressure is %s", got)
+		}
+	})
+}
+
+func TestEvictionForEphemeralStorageLimit(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.start()
+		c.create(`
+metadata: {name: p}
+spec:
+  containers: [{name: app, image: "app:1", resources: {limits: {ephemeral-storage: 1Mi}}}]
+`)
+		c.cri.UseDisk("p", 1<<20-1)
+		c.after(10 * time.Second)
+		c.expect("p", "Running app+=running/0")
+		logs := filepath.Join(c.root, "logs", "default_p_uid-p", "app")
+		if err := errors.Join(os.MkdirAll(logs, 0o755), os.WriteFile(filepath.Join(logs, "0.log"), []byte("xx"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		c.after(10 * time.Second)
+		c.expect("p", "Failed Evicted app=Error(143)/0")
+		if got := c.pod("p").Status.Message; got != "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. " {
+			t.Errorf("message %q", got)
+		}
 	})
 }
 

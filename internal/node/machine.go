@@ -43,19 +43,39 @@ func (n *Node) capacity() v1.ResourceList {
 	return list
 }
 
-// allocatable is the capacity without what is reserved.
+// allocatable is what pods may ask for: the capacity without what is reserved, and without what must stay free, for a pod that got at that would
+// be evicted at once.
 func (n *Node) allocatable(capacity v1.ResourceList) v1.ResourceList {
 	list := capacity.DeepCopy()
 	for name, reserved := range n.cfg.Reserved {
-		if q, ok := list[name]; ok {
-			q.Sub(reserved)
-			if q.Sign() < 0 {
-				q = resource.Quantity{Format: q.Format}
-			}
-			list[name] = q
-		}
+		takeOff(list, name, reserved)
+	}
+	if n.cfg.MemoryThreshold > 0 {
+		takeOff(list, v1.ResourceMemory, *resource.NewQuantity(n.cfg.MemoryThreshold, resource.BinarySI))
+	}
+	if n.cfg.DiskThreshold > 0 {
+		takeOff(list, v1.ResourceEphemeralStorage, *resource.NewQuantity(n.cfg.DiskThreshold, resource.BinarySI))
 	}
 	return list
+}
+
+// takeOff makes a resource less, but not less than nothing.
+func takeOff(list v1.ResourceList, name v1.ResourceName, amount resource.Quantity) {
+	q, ok := list[name]
+	if !ok {
+		return
+	}
+	q.Sub(amount)
+	if q.Sign() < 0 {
+		q = resource.Quantity{Format: q.Format}
+	}
+	list[name] = q
+}
+
+// forPods is what all pods of the node together may use of a resource at the most: the capacity without what is reserved.
+func (n *Node) forPods(name v1.ResourceName) int64 {
+	capacity, reserved := n.view.Capacity[name], n.cfg.Reserved[name]
+	return max(0, capacity.Value()-reserved.Value())
 }
 
 func firstLine(path string) string {

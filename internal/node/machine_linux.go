@@ -57,3 +57,27 @@ func freeMemory() (int64, error) {
 	}
 	return 0, errors.New("/proc/meminfo does not tell MemAvailable")
 }
+
+// freePIDs is how many more processes and threads the kernel would let the machine have.
+func freePIDs() (int64, error) {
+	most := int64(0)
+	for _, file := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
+		n, err := strconv.ParseInt(firstLine(file), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+		if most == 0 || n < most {
+			most = n
+		}
+	}
+	fields := strings.Fields(firstLine("/proc/loadavg"))
+	if len(fields) < 4 {
+		return 0, errors.New("/proc/loadavg does not tell the number of processes")
+	}
+	_, total, _ := strings.Cut(fields[3], "/")
+	running, err := strconv.ParseInt(total, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/loadavg: %w", err)
+	}
+	return most - running, nil
+}

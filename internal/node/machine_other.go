@@ -11,3 +11,5 @@ func inspectMachine(string) (machine, error) { return machine{}, errLinux }
 func diskUsage(string) (capacity, free int64, err error) { return 0, 0, errLinux }
 
 func freeMemory() (int64, error) { return 0, errLinux }
+
+func freePIDs() (int64, error) { return 0, errLinux }

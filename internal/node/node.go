@@ -41,10 +41,10 @@ type Node struct {
 
 	volumes *volume.Manager
 
-	mu           sync.Mutex
-	health       runtimeHealth
-	pressure     bool // memory is short, or was a short while ago
-	pressureSeen time.Time
+	mu     sync.Mutex
+	health runtimeHealth
+	// pressure is when the node was last short of something, for what it is short of or was a short while ago.
+	pressure map[v1.NodeConditionType]time.Time
 
 	failures repeated.Log
 }
@@ -65,7 +65,10 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", cfg.Name, err)
 	}
-	n := &Node{cfg: cfg, machine: m, runtime: version, changed: make(chan struct{}, 1)}
+	if cfg.DiskThreshold == 0 {
+		cfg.DiskThreshold = min(m.disk/20, maxDiskThreshold)
+	}
+	n := &Node{cfg: cfg, machine: m, runtime: version, changed: make(chan struct{}, 1), pressure: map[v1.NodeConditionType]time.Time{}}
 	n.view = n.makeView()
 	n.events = record.NewBroadcaster(record.WithContext(ctx))
 	recorder := n.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: cfg.Name})
@@ -89,7 +92,7 @@ func (n *Node) makeView() translate.Node {
 	capacity := n.capacity()
 	view := translate.Node{
 		Name: n.cfg.Name, Hostname: n.cfg.Name, IPs: []string{n.cfg.Address.String()}, RootDir: n.cfg.RootDir, CgroupRoot: n.cfg.CgroupRoot,
-		ClusterDomain: n.cfg.ClusterDomain, Capacity: capacity, Allocatable: n.allocatable(capacity), HostResolv: n.machine.resolv,
+		ClusterDomain: n.cfg.ClusterDomain, Capacity: capacity, Allocatable: n.allocatable(capacity), HostResolv: n.machine.resolv, PodPIDs: n.cfg.PodPIDs,
 	}
 	for _, a := range n.cfg.ClusterDNS {
 		view.ClusterDNS = append(view.ClusterDNS, a.String())

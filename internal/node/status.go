@@ -96,22 +96,13 @@ func merge(have, own v1.ResourceList) v1.ResourceList {
 
 func (n *Node) conditions(s *v1.NodeStatus) {
 	n.mu.Lock()
-	health, pressure := n.health, n.pressure
+	health := n.health
 	n.mu.Unlock()
 	ready := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
 	if !health.ready {
 		ready.Status, ready.Reason, ready.Message = v1.ConditionFalse, "KubeletNotReady", health.message
 	}
-	memory := v1.NodeCondition{Type: v1.NodeMemoryPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"}
-	if pressure {
-		memory.Status, memory.Reason, memory.Message = v1.ConditionTrue, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"
-	}
-	own := []v1.NodeCondition{
-		memory,
-		{Type: v1.NodeDiskPressure, Status: v1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
-		{Type: v1.NodePIDPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
-		ready,
-	}
+	own := append(n.pressureConditions(), ready)
 	now := metav1.NewTime(n.cfg.Clock.Now())
 	for _, c := range own {
 		c.LastHeartbeatTime, c.LastTransitionTime = now, now
@@ -131,17 +122,15 @@ func (n *Node) conditions(s *v1.NodeStatus) {
 
 // tellCondition records that a condition has turned.
 func (n *Node) tellCondition(c v1.NodeCondition) {
-	names := map[v1.NodeConditionType][2]string{
-		v1.NodeReady:          {"NodeNotReady", "NodeReady"},
-		v1.NodeMemoryPressure: {"NodeHasSufficientMemory", "NodeHasInsufficientMemory"},
+	names := [2]string{"NodeNotReady", "NodeReady"}
+	for _, p := range pressures {
+		if p.condition == c.Type {
+			names = p.event
+		}
 	}
-	pair, ok := names[c.Type]
-	if !ok {
-		return
-	}
-	reason := pair[0]
+	reason := names[0]
 	if c.Status == v1.ConditionTrue {
-		reason = pair[1]
+		reason = names[1]
 	}
 	n.tell(v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", n.cfg.Name, reason))
 }

@@ -40,8 +40,9 @@ func NewNode(hierarchies *Hierarchies, path string) *Node {
 	return &Node{hierarchies: hierarchies, path: filepath.Join("/", path), lacking: map[string]bool{}, shares: map[string]int64{}}
 }
 
-// EnsureNode makes the cgroups of the node and of its classes. shares is the node's CPU share, as its allocatable CPU.
-func (n *Node) EnsureNode(ctx context.Context, shares int64) error {
+// EnsureNode makes the cgroups of the node and of its classes. shares is the node's CPU share, as its allocatable CPU. All that runs on the node
+// together gets no more memory than memory bytes; if it has more already, because the node was made smaller, that is told and the rest is done.
+func (n *Node) EnsureNode(ctx context.Context, shares, memory int64) error {
 	for _, class := range []string{Burstable, BestEffort} {
 		if err := n.hierarchies.Make(path.Join(n.path, class)); err != nil {
 			return err
@@ -50,7 +51,24 @@ func (n *Node) EnsureNode(ctx context.Context, shares int64) error {
 			return err
 		}
 	}
-	return n.apply(ctx, n.path, n.hierarchies.share(shares))
+	if err := n.apply(ctx, n.path, n.hierarchies.share(shares)); err != nil {
+		return err
+	}
+	if err := n.apply(ctx, n.path, n.hierarchies.memory(memory)); err != nil {
+		klog.FromContext(ctx).Error(err, "The node's pods cannot be kept to the node's memory")
+	}
+	return nil
+}
+
+// memory is the setting of a memory limit alone.
+func (h *Hierarchies) memory(bytes int64) []setting {
+	var out []setting
+	for _, s := range h.settings(&cri.LinuxContainerResources{MemoryLimitInBytes: bytes}) {
+		if s.controller == "memory" {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // SetClass sets the CPU share of a class: for burstable what its pods ask for in all, for besteffort the least.

@@ -65,7 +65,7 @@ func TestClasses(t *testing.T) {
 		f.put("cpu,cpuacct/"+dir+"/cpu.shares", "1024")
 	}
 	n := NewNode(f.Hierarchies, "n")
-	if err := n.EnsureNode(t.Context(), 2048); err != nil {
+	if err := n.EnsureNode(t.Context(), 2048, 8<<30); err != nil {
 		t.Fatal(err)
 	}
 	f.expect(map[string]string{"cpu,cpuacct/n/cpu.shares": "2048", "cpu,cpuacct/n/burstable/cpu.shares": "2", "cpu,cpuacct/n/besteffort/cpu.shares": "2"})

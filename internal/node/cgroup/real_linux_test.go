@@ -36,7 +36,7 @@ func realNode(t testing.TB) (*Node, string) {
 			}
 		}
 	})
-	if err := n.EnsureNode(t.Context(), 2048); err != nil {
+	if err := n.EnsureNode(t.Context(), 2048, 8<<30); err != nil {
 		t.Fatal(err)
 	}
 	return n, root
@@ -61,6 +61,9 @@ func TestRealPodIsLimited(t *testing.T) {
 	want := [][3]string{{"cpu", "cpu.shares", "307"}, {"cpu", "cpu.cfs_quota_us", "20000"}, {"memory", "memory.limit_in_bytes", "67108864"}, {"pids", "pids.max", "9"}}
 	if n.hierarchies.Unified() {
 		want = [][3]string{{"cpu", "cpu.weight", "40"}, {"cpu", "cpu.max", "20000 100000"}, {"memory", "memory.max", "67108864"}, {"pids", "pids.max", "9"}}
+	}
+	if got := n.read(t, "memory", root, want[2][1]); got != "8589934592" {
+		t.Errorf("the node's memory limit is %q", got)
 	}
 	for _, w := range want {
 		if got := n.read(t, w[0], parent, w[1]); got != w[2] {

@@ -16,12 +16,12 @@ func usage(name, request string, prio int32, used int64) Usage {
 	if request != "" {
 		pod.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse(request)}
 	}
-	return Usage{pod, map[string]int64{"c": used}}
+	return Usage{Pod: pod, Containers: map[string]int64{"c": used}}
 }
 
 func TestRank(t *testing.T) {
 	const mi = 1 << 20
-	ranked := Rank([]Usage{
+	ranked := Rank(v1.ResourceMemory, []Usage{
 		usage("within", "100Mi", 0, 90*mi),
 		usage("burstable-over", "100Mi", 0, 150*mi),
 		usage("best-effort-small", "", 0, 10*mi),
@@ -47,8 +47,8 @@ func TestRankKeepsPromises(t *testing.T) {
 			pods = append(pods, u)
 		}
 		within := false
-		for _, u := range Rank(pods) {
-			if over := u.total() > u.request(); over && within {
+		for _, u := range Rank(v1.ResourceMemory, pods) {
+			if over := u.total() > u.request(v1.ResourceMemory); over && within {
 				t.Fatal("a pod beyond its request comes after one within")
 			} else if !over {
 				within = true
@@ -58,20 +58,55 @@ func TestRankKeepsPromises(t *testing.T) {
 }
 
 func TestMessages(t *testing.T) {
-	got := Message(usage("p", "", 0, 300<<20), 100<<20, 50<<20)
-	want := "The node was low on resource: memory. Threshold quantity: 100Mi, available: 51200Ki. Container c was using 307200Ki, request is 0, has larger consumption of memory. "
-	if got != want {
-		t.Errorf("message %q, want %q", got, want)
+	for want, got := range map[string]string{
+		"The node was low on resource: memory. Threshold quantity: 100Mi, available: 51200Ki. Container c was using 307200Ki, request is 0, has larger consumption of memory. ": Shortage{v1.ResourceMemory, 100 << 20, 50 << 20}.Message(usage("p", "", 0, 300<<20)),
+		"The node was low on resource: memory. Threshold quantity: 100Mi, available: 51200Ki. ":                                                                                 Shortage{v1.ResourceMemory, 100 << 20, 50 << 20}.Message(usage("p", "300Mi", 0, 300<<20)),
+		"The node was low on resource: pids. Threshold quantity: 500, available: 20. ":                                                                                          Shortage{PIDs, 500, 20}.Message(Usage{Pod: &v1.Pod{}, Shared: 3}),
+	} {
+		if got != want {
+			t.Errorf("message %q, want %q", got, want)
+		}
 	}
-	limit := resource.MustParse("1Mi")
-	pod := &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
-		{Name: "free", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
-		{Name: "cache", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &limit}}},
-	}}}
-	if got := OverLimit(pod, func(*v1.Volume) int64 { return 1 << 20 }); got != "" {
-		t.Errorf("at the limit: %q", got)
+}
+
+func TestOverLimit(t *testing.T) {
+	limits := func(text string) v1.ResourceRequirements {
+		if text == "" {
+			return v1.ResourceRequirements{}
+		}
+		return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse(text)}}
 	}
-	if got, want := OverLimit(pod, func(*v1.Volume) int64 { return 1<<20 + 1 }), `Usage of EmptyDir volume "cache" exceeds the limit "1Mi". `; got != want {
-		t.Errorf("beyond the limit: %q, want %q", got, want)
+	volume, memory := resource.MustParse("1Mi"), resource.MustParse("1")
+	pod := func(a, b string) *v1.Pod {
+		return &v1.Pod{Spec: v1.PodSpec{
+			Containers: []v1.Container{{Name: "a", Resources: limits(a)}, {Name: "b", Resources: limits(b)}},
+			Volumes: []v1.Volume{
+				{Name: "free", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+				{Name: "cache", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &volume}}},
+				{Name: "fast", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory, SizeLimit: &memory}}},
+			},
+		}}
+	}
+	disk := func(a, b, free, cache int64) Disk {
+		return Disk{map[string]int64{"a": a, "b": b}, map[string]int64{"free": free, "cache": cache, "fast": 100}}
+	}
+	const mi = 1 << 20
+	for _, c := range []struct {
+		pod  *v1.Pod
+		disk Disk
+		want string
+	}{
+		{pod("", ""), disk(9*mi, 9*mi, 9*mi, mi), ""},
+		{pod("", ""), disk(0, 0, 0, mi+1), `Usage of EmptyDir volume "cache" exceeds the limit "1Mi". `},
+		{pod("2Mi", "4Mi"), disk(2*mi, 3*mi, mi-200, 0), ""},
+		{pod("2Mi", "4Mi"), disk(2*mi, 3*mi, mi, 1), "Pod ephemeral local storage usage exceeds the total limit of containers 6Mi. "},
+		{pod("2Mi", "4Mi"), disk(2*mi+1, 0, 0, 0), `Container a exceeded its local ephemeral storage limit "2Mi". `},
+	} {
+		if got := OverLimit(c.pod, c.disk); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.disk, got, c.want)
+		}
+	}
+	if !Bounded(pod("", "1Mi")) || !Bounded(pod("", "")) || Bounded(&v1.Pod{}) {
+		t.Error("what is bounded")
 	}
 }

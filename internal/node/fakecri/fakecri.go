@@ -37,6 +37,8 @@ type Runtime struct {
 	ignoreTerm map[string]bool
 	delays     map[string]time.Duration
 	memory     map[string]uint64
+	written    map[string]uint64
+	processes  map[string]uint64
 }
 
 type sandbox struct {
@@ -58,7 +60,7 @@ type container struct {
 func New(c clock.Clock) *Runtime {
 	return &Runtime{
 		clock: c, images: map[string]*cri.Image{}, failures: map[string]error{}, listeners: map[chan *cri.ContainerEventResponse]bool{},
-		ignoreTerm: map[string]bool{}, delays: map[string]time.Duration{}, memory: map[string]uint64{},
+		ignoreTerm: map[string]bool{}, delays: map[string]time.Duration{}, memory: map[string]uint64{}, written: map[string]uint64{}, processes: map[string]uint64{},
 	}
 }
 
@@ -91,13 +93,6 @@ func (r *Runtime) IgnoreTerm(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ignoreTerm[name] = true
-}
-
-// UseMemory sets the working set of all containers of a pod.
-func (r *Runtime) UseMemory(pod string, bytes uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.memory[pod] = bytes
 }
 
 // OnExec answers ExecSync.

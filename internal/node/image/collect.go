@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 )
@@ -37,12 +40,28 @@ func (c *Collector) Collect(ctx context.Context, inUse map[string]bool) ([]strin
 	if err != nil || need <= 0 {
 		return nil, err
 	}
+	return c.remove(ctx, candidates, need)
+}
+
+// Reclaim removes all images that have been unused for a while, and returns their names: the disk is needed.
+func (c *Collector) Reclaim(ctx context.Context, inUse map[string]bool) ([]string, error) {
+	list, err := c.Images.ListImages(ctx, &cri.ListImagesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	return c.remove(ctx, c.note(list.Images, inUse), math.MaxInt64)
+}
+
+// remove removes images until as many bytes are freed as needed.
+func (c *Collector) remove(ctx context.Context, candidates []*cri.Image, need int64) ([]string, error) {
 	var removed []string
 	for _, image := range candidates {
 		if need <= 0 {
 			break
 		}
-		if _, err := c.Images.RemoveImage(ctx, &cri.RemoveImageRequest{Image: &cri.ImageSpec{Image: image.Id}}); err != nil {
+		if _, err := c.Images.RemoveImage(ctx, &cri.RemoveImageRequest{Image: &cri.ImageSpec{Image: image.Id}}); status.Code(err) == codes.FailedPrecondition {
+			continue // another node of the machine uses it
+		} else if err != nil {
 			return removed, fmt.Errorf("remove image %s: %w", image.Id, err)
 		}
 		delete(c.unused, image.Id)

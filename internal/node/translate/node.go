@@ -19,6 +19,8 @@ type Node struct {
 	// HostResolv is the content of the host's resolv.conf.
 	HostResolv            Resolv
 	Capacity, Allocatable v1.ResourceList
+	// PodPIDs is how many processes a pod may have; 0 is any number.
+	PodPIDs int64
 }
 
 func (n *Node) memory() int64 { return n.Capacity.Memory().Value() }

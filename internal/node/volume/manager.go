@@ -84,6 +84,11 @@ func (m *Manager) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume) error 
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
+		if s.ConfigMap == nil { // what is or may be secret is never on disk
+			if err := mountSecret(dir); err != nil {
+				return err
+			}
+		}
 		return writePayload(dir, files, fsGroup(pod), m.clock.Now())
 	case s.PersistentVolumeClaim != nil, s.Ephemeral != nil:
 		_, err := m.claimPath(ctx, pod, vol)

@@ -13,12 +13,9 @@ import (
 
 // mountTmpfs mounts a tmpfs at dir, unless one is there already.
 func mountTmpfs(dir string, size int64) error {
-	mounts, err := mountsBelow(dir)
-	if err != nil {
+	mounted, err := isMountPoint(dir)
+	if mounted || err != nil {
 		return err
-	}
-	if slices.Contains(mounts, dir) {
-		return nil
 	}
 	options := "mode=0777"
 	if size > 0 {
@@ -28,6 +25,28 @@ func mountTmpfs(dir string, size int64) error {
 		return fmt.Errorf("mount tmpfs at %s: %w", dir, err)
 	}
 	return nil
+}
+
+// mountSecret mounts a small tmpfs at dir, unless one is there already. A process that may not mount, as in tests, keeps on using the directory.
+func mountSecret(dir string) error {
+	mounted, err := isMountPoint(dir)
+	if mounted || err != nil {
+		return err
+	}
+	err = unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("mount tmpfs at %s: %w", dir, err)
+	}
+	return nil
+}
+
+// isMountPoint tells whether a file system of its own is mounted at dir.
+func isMountPoint(dir string) (bool, error) {
+	var own, parent unix.Stat_t
+	if err := errors.Join(unix.Lstat(dir, &own), unix.Lstat(filepath.Dir(dir), &parent)); err != nil {
+		return false, fmt.Errorf("look at %s: %w", dir, err)
+	}
+	return own.Dev != parent.Dev, nil
 }
 
 // unmountBelow unmounts all that is mounted at or below dir, the last mounts first.

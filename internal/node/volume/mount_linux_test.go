@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func needRoot(t *testing.T) {
@@ -37,6 +39,42 @@ func TestMemoryVolume(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", dir, err)
+	}
+}
+
+func TestSecretsAreNotOnDisk(t *testing.T) {
+	needRoot(t)
+	f := newFixture(t,
+		&v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "ns"}, Data: map[string][]byte{"key": []byte("value")}},
+		&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns"}, Data: map[string]string{"key": "value"}},
+	)
+	pod := f.pod(`
+containers: [{name: c}]
+volumes:
+- {name: secret, secret: {secretName: s}}
+- {name: projected, projected: {sources: [{secret: {name: s}}]}}
+- {name: map, configMap: {name: m}}
+`)
+	for range 2 { // the second time it is refreshed
+		f.setUp(pod)
+	}
+	for i, memory := range []bool{true, true, false} {
+		dir := f.dir("u", &pod.Spec.Volumes[i])
+		if data, err := os.ReadFile(filepath.Join(dir, "key")); err != nil || string(data) != "value" {
+			t.Errorf("%s: %q, %v", dir, data, err)
+		}
+		if mounted, err := isMountPoint(dir); mounted != memory || err != nil {
+			t.Errorf("%s is mounted: %t, %v; want %t", dir, mounted, err, memory)
+		}
+	}
+	if mounts, err := mountsBelow(f.root); len(mounts) != 2 || err != nil {
+		t.Errorf("mounts %q, %v; want two", mounts, err)
+	}
+	if err := f.TearDown(t.Context(), "u"); err != nil {
+		t.Fatal(err)
+	}
+	if mounts, err := mountsBelow(f.root); len(mounts) != 0 || err != nil {
+		t.Errorf("left behind: %q, %v", mounts, err)
 	}
 }
 

@@ -46,7 +46,13 @@ func newFixture(t *testing.T, given ...runtime.Object) *fixture {
 	api := fake.NewClientset(given...)
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
 	node := &translate.Node{RootDir: t.TempDir()}
-	return &fixture{New(api, objects{api}, func() *translate.Node { return node }, clock), t, api, clock, node.RootDir}
+	f := &fixture{New(api, objects{api}, func() *translate.Node { return node }, clock), t, api, clock, node.RootDir}
+	t.Cleanup(func() {
+		if err := f.Unmount("u"); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
 }
 
 func (f *fixture) pod(spec string) *v1.Pod {

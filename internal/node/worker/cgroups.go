@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ func (w *Worker) ensureCgroup(ctx context.Context, pod *v1.Pod) error {
 	if w.deps.Cgroups == nil {
 		return nil
 	}
-	granted := translate.PodResources(w.Granted())
+	granted := w.podLimits()
 	if err := w.deps.Cgroups.EnsurePod(ctx, translate.CgroupParent(w.deps.Node().CgroupRoot, pod), granted); err != nil {
 		w.event(pod, "", v1.EventTypeWarning, "FailedCreatePodContainer", fmt.Sprintf("unable to ensure pod container exists: %v", err))
 		return fmt.Errorf("cgroup of the pod: %w", err)
@@ -35,7 +36,7 @@ func (w *Worker) ensureCgroup(ctx context.Context, pod *v1.Pod) error {
 
 // renewCgroup is ensureCgroup where the cgroup is there: what was granted since is all that there may be to do.
 func (w *Worker) renewCgroup(ctx context.Context, pod *v1.Pod) error {
-	if last := w.limits.Load(); last != nil && proto.Equal(last, translate.PodResources(w.Granted())) {
+	if last := w.limits.Load(); last != nil && proto.Equal(last, w.podLimits()) {
 		return nil
 	}
 	return w.ensureCgroup(ctx, pod)
@@ -47,4 +48,13 @@ func (w *Worker) removeCgroup(ctx context.Context) error {
 		return nil
 	}
 	return w.deps.Cgroups.RemovePod(ctx, string(w.uid))
+}
+
+// podLimits are those of the pod's cgroup.
+func (w *Worker) podLimits() *cri.LinuxContainerResources {
+	r := translate.PodResources(w.Granted())
+	if n := w.deps.Node().PodPIDs; n > 0 {
+		r.Unified = map[string]string{"pids.max": strconv.FormatInt(n, 10)}
+	}
+	return r
 }

@@ -122,7 +122,7 @@ func (w *Worker) updateContainer(ctx context.Context, pod *v1.Pod, a lifecycle.A
 	// A parent's limits must hold its children's: the pod grows before its container, and shrinks after it.
 	if w.deps.Cgroups != nil {
 		parent := translate.CgroupParent(w.deps.Node().CgroupRoot, pod)
-		if err := w.deps.Cgroups.EnsurePod(ctx, parent, translate.PodResources(w.Granted())); err != nil {
+		if err := w.deps.Cgroups.EnsurePod(ctx, parent, w.podLimits()); err != nil {
 			klog.FromContext(ctx).V(4).Info("The pod can shrink only after its container", "err", err)
 		}
 	}

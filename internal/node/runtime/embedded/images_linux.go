@@ -85,9 +85,13 @@ func credentials(auth *cri.AuthConfig) authn.Authenticator {
 	})
 }
 
-// RemoveImage removes an image or, of an image with several names, a name. It is idempotent.
+// RemoveImage removes an image or, of an image with several names, a name. It is idempotent. The store belongs to all nodes of the machine: an image
+// that a container of any of them uses is refused with FailedPrecondition.
 func (r *Runtime) RemoveImage(_ context.Context, request *cri.RemoveImageRequest) (*cri.RemoveImageResponse, error) {
-	err := r.config.Images.Forget(request.GetImage().GetImage())
+	err := r.config.Images.Remove(request.GetImage().GetImage())
+	if errors.Is(err, image.ErrInUse) {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
 	if err != nil && !errors.Is(err, image.ErrNotFound) {
 		return nil, err
 	}

@@ -37,6 +37,9 @@ type Image struct {
 // ErrNotFound says that the store has no such image.
 var ErrNotFound = errors.New("image not found")
 
+// ErrInUse says that containers need an image.
+var ErrInUse = errors.New("is in use")
+
 // Limits bound what one image may unpack to, against archives that are made to fill the disk.
 type Limits struct {
 	// Bytes is the size of all files of one layer.
@@ -134,13 +137,8 @@ func (s *Store) Get(ref string) (Image, error) {
 }
 
 // Remove takes a name away from its image, or the whole image if ref is an id or the name was its last. An image that containers use stays, and the
-// error says whose they are. Layers that nothing else needs are deleted.
-func (s *Store) Remove(ref string) error { return s.remove(ref, true) }
-
-// Forget is Remove for images in use too: the layers of their containers stay until Collect finds them free.
-func (s *Store) Forget(ref string) error { return s.remove(ref, false) }
-
-func (s *Store) remove(ref string, unused bool) error {
+// error, an ErrInUse, says whose they are. Layers that nothing else needs are deleted.
+func (s *Store) Remove(ref string) error {
 	err := s.change(func(images []Image) ([]Image, error) {
 		i, err := find(images, ref)
 		if err != nil {
@@ -154,14 +152,12 @@ func (s *Store) remove(ref string, unused bool) error {
 				return images, nil
 			}
 		}
-		if unused {
-			users, err := s.users(image.ID)
-			if err != nil {
-				return nil, err
-			}
-			if len(users) > 0 {
-				return nil, fmt.Errorf("image %s is in use by %s: delete what uses it first", ref, strings.Join(users, ", "))
-			}
+		users, err := s.users(image.ID)
+		if err != nil {
+			return nil, err
+		}
+		if len(users) > 0 {
+			return nil, fmt.Errorf("image %s %w by %s: delete what uses it first", ref, ErrInUse, strings.Join(users, ", "))
 		}
 		return slices.Delete(images, i, i+1), nil
 	})

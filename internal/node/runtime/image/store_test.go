@@ -164,10 +164,14 @@ func TestLeasesKeepLayers(t *testing.T) {
 	if err := store.Lease("container", owner, "pod default/p", &image); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Remove("hello:1"); err == nil || err.Error() != "image hello:1 is in use by pod default/p: delete what uses it first" {
+	if err := store.Remove("hello:1"); !errors.Is(err, ErrInUse) || err.Error() != "image hello:1 is in use by pod default/p: delete what uses it first" {
 		t.Fatalf("removing an image in use: %v", err)
 	}
-	if err := store.Forget("hello:1"); err != nil {
+	load(t, store, buildArchive(t, "hello:1", "two")) // the name goes over to another image
+	if err := store.Remove(image.ID); !errors.Is(err, ErrInUse) {
+		t.Fatalf("removing an image in use by its id: %v", err)
+	}
+	if err := store.Collect(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(store.layerFS(image.Layers[0])); err != nil {
@@ -176,7 +180,7 @@ func TestLeasesKeepLayers(t *testing.T) {
 	if err := os.Remove(owner); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Collect(); err != nil {
+	if err := store.Remove(image.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(store.layerFS(image.Layers[0])); !errors.Is(err, os.ErrNotExist) {
