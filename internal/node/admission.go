@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,15 +26,21 @@ func (p *pods) admit(ctx context.Context, pod *v1.Pod) *lifecycle.Ending {
 		return nil // it ran here before the machine or the agent was stopped
 	}
 	if reason, message := p.node.misplaced(ctx, pod); reason != "" {
-		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message}
+		return &lifecycle.Ending{Refused: true, Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message}
 	}
 	if conditions := p.node.refuses(pod); conditions != nil {
 		return underPressure(conditions)
 	}
+	if p.portsTaken(pod) {
+		return &lifecycle.Ending{
+			Refused: true, Phase: v1.PodFailed, Reason: "NodePorts",
+			Message: "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+		}
+	}
 	used, count := p.used(pod.UID)
 	if reason, message := fits(resource.PodRequests(pod, resource.PodResourcesOptions{}), used, count, p.node.view.Allocatable); reason != "" {
 		grace := time.Duration(0)
-		return &lifecycle.Ending{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message, Grace: &grace}
+		return &lifecycle.Ending{Refused: true, Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: " + message, Grace: &grace}
 	}
 	return nil
 }
@@ -65,6 +72,64 @@ func tolerates(pod *v1.Pod, taint string) bool {
 		}
 	}
 	return false
+}
+
+// portsTaken tells whether another pod of the node that has not ended has a host port that this one wants.
+func (p *pods) portsTaken(pod *v1.Pod) bool {
+	wanted := hostPorts(pod)
+	if len(wanted) == 0 {
+		return false
+	}
+	for uid, w := range p.workers {
+		if uid == pod.UID || w.Finished() {
+			continue
+		}
+		for _, have := range hostPorts(w.Pod()) {
+			if slices.ContainsFunc(wanted, have.overlaps) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hostPort is a port of the node; without an address it is that of all.
+type hostPort struct {
+	protocol v1.Protocol
+	ip       string
+	port     int32
+}
+
+func (h hostPort) overlaps(other hostPort) bool {
+	return h.port == other.port && h.protocol == other.protocol && (h.ip == other.ip || h.ip == "" || other.ip == "")
+}
+
+// hostPorts are those that the pod wants as long as it lives: of ordinary containers and sidecars.
+func hostPorts(pod *v1.Pod) (out []hostPort) {
+	add := func(c *v1.Container) {
+		for _, p := range c.Ports {
+			if p.HostPort == 0 {
+				continue
+			}
+			h := hostPort{p.Protocol, p.HostIP, p.HostPort}
+			if h.protocol == "" {
+				h.protocol = v1.ProtocolTCP
+			}
+			if h.ip == "0.0.0.0" {
+				h.ip = ""
+			}
+			out = append(out, h)
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; lifecycle.IsSidecar(c) {
+			add(c)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i])
+	}
+	return out
 }
 
 // used is what the other pods of the node that have not ended were granted.

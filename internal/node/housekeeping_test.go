@@ -68,7 +68,7 @@ spec:
 		c.after(time.Minute)
 		c.expect("burstable", "Running app+=running/0")
 		c.create(strings.ReplaceAll(simple, "name: p", "name: late"))
-		c.expect("late", "Failed Evicted app=ContainerCreating/0")
+		c.expect("late", "Failed Evicted")
 		c.after(5 * time.Minute)
 		if got := c.pressed(v1.NodeMemoryPressure); got != v1.ConditionFalse {
 			t.Errorf("MemoryPressure is %s long after", got)
@@ -123,7 +123,7 @@ spec:
 			t.Errorf("DiskPressure is %s", got)
 		}
 		c.create(strings.ReplaceAll(simple, "name: p", "name: late"))
-		c.expect("late", "Failed Evicted app=ContainerCreating/0")
+		c.expect("late", "Failed Evicted")
 		if got := c.pod("late").Status.Message; got != "The node had condition: [DiskPressure]. " {
 			t.Errorf("message %q", got)
 		}

@@ -70,7 +70,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, machine: m, runtime: version, changed: make(chan struct{}, 1), pressure: map[v1.NodeConditionType]time.Time{}}
 	n.view = n.makeView()
-	n.events = record.NewBroadcaster(record.WithContext(ctx))
+	n.events = record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx))) // ctx may be that of the start alone; Run ends it
 	recorder := n.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: cfg.Name})
 	view := func() *translate.Node { return &n.view }
 	src := &sources{client: cfg.Client}

@@ -276,7 +276,7 @@ func TestPodThatDoesNotFit(t *testing.T) {
 		c.create(simple)
 		c.create(strings.ReplaceAll(simple, "name: p", "name: q"))
 		c.expect("p", "Running app+=running/0")
-		c.expect("q", "Failed OutOfpods app=ContainerCreating/0")
+		c.expect("q", "Failed OutOfpods")
 		want := "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 1"
 		if got := c.pod("q").Status.Message; got != want {
 			t.Errorf("message %q, want %q", got, want)
@@ -427,7 +427,7 @@ spec:
   nodeSelector: {disk: ssd}
   containers: [{name: app, image: "app:1"}]
 `)
-		c.expect("p", "Failed NodeAffinity app=ContainerCreating/0")
+		c.expect("p", "Failed NodeAffinity")
 		node, err := c.api.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -459,6 +459,25 @@ spec:
 		m := c.cri.Config("p", "app").Mounts[0]
 		if m.Image.GetImage() != "sha256:data:1" || m.ImageSubPath != "dir" || !m.Readonly {
 			t.Errorf("mount %v", m)
+		}
+	})
+}
+
+// A port of the node can be had once: who comes second, past the scheduler, is refused.
+func TestPodWithTakenHostPort(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.start()
+		pod := func(name, port string) {
+			c.create(`{metadata: {name: ` + name + `}, spec: {containers: [{name: app, image: "app:1", ports: [` + port + `]}]}}`)
+		}
+		pod("first", `{containerPort: 80, hostPort: 80}`)
+		pod("second", `{containerPort: 8080, hostPort: 80, hostIP: 10.0.0.1}`)
+		pod("udp", `{containerPort: 80, hostPort: 80, protocol: UDP}`)
+		c.expect("first", "Running app+=running/0")
+		c.expect("second", "Failed NodePorts")
+		c.expect("udp", "Running app+=running/0")
+		if want := "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"; c.pod("second").Status.Message != want {
+			t.Errorf("message %q, want %q", c.pod("second").Status.Message, want)
 		}
 	})
 }

@@ -97,7 +97,7 @@ func (n *Node) refuses(pod *v1.Pod) []string {
 
 // underPressure is the end of a pod that came under such conditions.
 func underPressure(conditions []string) *lifecycle.Ending {
-	return &lifecycle.Ending{Phase: v1.PodFailed, Reason: "Evicted", Message: fmt.Sprintf("The node had condition: [%s]. ", strings.Join(conditions, ", "))}
+	return &lifecycle.Ending{Refused: true, Phase: v1.PodFailed, Reason: "Evicted", Message: fmt.Sprintf("The node had condition: [%s]. ", strings.Join(conditions, ", "))}
 }
 
 // relieve evicts what has outgrown its limits, and one pod more for each resource of which the node is short.

@@ -35,6 +35,8 @@ type Ending struct {
 	Reason, Message string
 	// Grace overrides the pod's own termination grace period.
 	Grace *time.Duration
+	// Refused pods were never let in: their status tells nothing of containers.
+	Refused bool
 	// Condition is added to the status (DisruptionTarget).
 	Condition *v1.PodCondition
 }

@@ -45,6 +45,9 @@ func (d *decider) status() v1.PodStatus {
 	}
 	d.addresses(&status)
 	d.conditions(&status)
+	if e := d.mem.Ending; e != nil && e.Refused {
+		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses = nil, nil, nil
+	}
 	return status
 }
 

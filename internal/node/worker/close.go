@@ -39,7 +39,7 @@ func (w *Worker) close(ctx context.Context, pod *v1.Pod, gone bool, stage lifecy
 	switch {
 	case !c.tornDown:
 		w.closeStep(ctx, func() error { return w.deps.Volumes.TearDown(ctx, w.uid) }, func() { c.tornDown = true })
-	case gone:
+	case gone && !w.writer.busy:
 		w.closeStep(ctx, func() error { return w.remove(ctx, pod) }, func() { c.done = true })
 	case pod.DeletionTimestamp != nil && !c.deleted && w.writer.settled:
 		w.closeStep(ctx, func() error { return w.deleteObject(ctx, pod) }, func() { c.deleted = true })
