@@ -43,6 +43,8 @@ type Config struct {
 	ClientCAs   *x509.CertPool
 	ClientNames []string
 
+	// StaticPods is a directory of manifests of pods that the node runs by itself. Optional.
+	StaticPods string
 	// Dial makes connections to addresses of pods, for probes. Optional: the agent's own network otherwise.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Clock is optional: the real one otherwise.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/bayplan/bayplan/internal/node/static"
 	"github.com/bayplan/bayplan/internal/node/translate"
 	"github.com/bayplan/bayplan/internal/node/worker"
 )
@@ -34,10 +35,11 @@ type pods struct {
 	synced  bool
 	running sync.WaitGroup
 	cpu     burstableCPU
+	static  staticPods
 }
 
 func newPods(deps *worker.Deps, n *Node) *pods {
-	return &pods{deps: deps, node: n, workers: map[types.UID]*worker.Worker{}}
+	return &pods{deps: deps, node: n, workers: map[types.UID]*worker.Worker{}, static: newStaticPods()}
 }
 
 // run follows the pods that are bound to the node until ctx ends, and waits until all workers have stopped.
@@ -46,6 +48,7 @@ func (p *pods) run(ctx context.Context, known map[types.UID]*v1.Pod) {
 	p.mu.Lock()
 	p.known = known
 	p.mu.Unlock()
+	p.readStatic(ctx) // they need no API server
 	name := p.node.cfg.Name
 	informer := coreinformers.NewFilteredPodInformer(p.node.cfg.Client, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", name).String()
@@ -60,6 +63,7 @@ func (p *pods) run(ctx context.Context, known map[types.UID]*v1.Pod) {
 		return
 	}
 	p.running.Go(func() { informer.RunWithContext(ctx) })
+	p.running.Go(func() { p.followStatic(ctx) })
 	select {
 	case <-ctx.Done():
 		return
@@ -77,12 +81,20 @@ func (p *pods) update(ctx context.Context, o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if static.IsMirror(pod) {
+		p.mirrored(pod)
+		return
+	}
 	p.countCPU(ctx, pod)
 	if w := p.workers[pod.UID]; w != nil {
 		w.Update(pod)
 		return
 	}
-	w := worker.New(p.deps, pod)
+	p.begin(ctx, worker.New(p.deps, pod), pod)
+}
+
+// begin lets a new pod in or refuses it, and starts its worker. p.mu is held.
+func (p *pods) begin(ctx context.Context, w *worker.Worker, pod *v1.Pod) {
 	if refused := p.admit(ctx, pod); refused != nil {
 		w.End(*refused)
 		p.deps.Recorder.Event(pod, v1.EventTypeWarning, refused.Reason, refused.Message)
@@ -98,6 +110,7 @@ func (p *pods) start(ctx context.Context, w *worker.Worker, uid types.UID) {
 			delete(p.workers, uid)
 			p.shareCPU(ctx, uid, 0)
 			p.mu.Unlock()
+			p.static.wake() // one of the same name may wait
 		}
 	})
 }
@@ -112,6 +125,10 @@ func (p *pods) gone(o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if static.IsMirror(pod) {
+		p.mirrorGone(pod)
+		return
+	}
 	if w := p.workers[pod.UID]; w != nil {
 		w.Gone()
 	}
@@ -139,6 +156,7 @@ func (p *pods) adoptOrphans(ctx context.Context) {
 		}
 	}
 	p.synced = true
+	p.static.wake()
 	for _, w := range p.workers {
 		w.Poke()
 	}

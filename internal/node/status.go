@@ -166,6 +166,8 @@ func (n *Node) keepStatus(ctx context.Context) {
 	if node == nil {
 		return
 	}
+	n.current.Store(node)
+	n.pods.static.wake() // their mirrors belong to the Node
 	n.tell(v1.EventTypeNormal, "Starting", "Starting the node agent.")
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	heartbeat := lease.NewController(n.cfg.Clock, n.cfg.Client, n.cfg.Name, leaseDuration, nil, leasePeriod, n.cfg.Name, v1.NamespaceNodeLease,

@@ -66,6 +66,9 @@ type Worker struct {
 	gone bool
 	// end is a wish of the agent that the loop has not taken over yet.
 	end *lifecycle.Ending
+	// mirror is the object that shows the pod in the API if the pod is not one of the API, nil while there is none.
+	mirror *v1.Pod
+	static bool
 
 	poke    chan struct{}
 	dirty   atomic.Bool
@@ -120,6 +123,31 @@ func (w *Worker) Update(pod *v1.Pod) {
 	w.pod = pod
 	w.mu.Unlock()
 	w.wake()
+}
+
+// NewStatic makes the worker of a pod that is not one of the API. Its status is written to its mirror.
+func NewStatic(deps *Deps, pod *v1.Pod) *Worker {
+	w := New(deps, pod)
+	w.static = true
+	return w
+}
+
+// Mirror gives the worker the object that shows its pod in the API, nil when there is none any more.
+func (w *Worker) Mirror(object *v1.Pod) {
+	w.mu.Lock()
+	w.mirror = object
+	w.mu.Unlock()
+	w.wake()
+}
+
+// shown is the object of the API to which the pod's status belongs, nil when there is none.
+func (w *Worker) shown(pod *v1.Pod) *v1.Pod {
+	if !w.static {
+		return pod
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mirror
 }
 
 // Gone tells that the pod is not in the API any more.

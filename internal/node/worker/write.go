@@ -39,13 +39,18 @@ func (w *Worker) write(ctx context.Context, pod *v1.Pod) time.Time {
 		wr.settled = false
 		return wr.retry
 	}
-	known := newest(pod, wr.api)
+	object := w.shown(pod)
+	if object == nil {
+		wr.settled = false
+		return time.Time{}
+	}
+	known := newest(object, wr.api)
 	patch, err := statusPatch(known, w.computed)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot make a patch of the pod's status")
 		return time.Time{}
 	}
-	unchanged := wr.api != nil && known.ResourceVersion == wr.api.ResourceVersion
+	unchanged := wr.api != nil && known.UID == wr.api.UID && known.ResourceVersion == wr.api.ResourceVersion
 	wr.settled = patch == nil || unchanged && equality.Semantic.DeepEqual(wr.sent, w.computed)
 	if wr.settled {
 		return time.Time{}
