@@ -33,11 +33,13 @@ type Manager struct {
 
 	mu     sync.Mutex
 	tokens map[tokenKey]*token
+	// certificates are those of pods, asked for by this process: keys are never on disk but in the pod's volume.
+	certificates map[certificateKey]*podCertificate
 }
 
 // New makes a manager that keeps the volumes below the node's root directory.
 func New(client kubernetes.Interface, sources translate.Sources, node func() *translate.Node, c clock.PassiveClock) *Manager {
-	return &Manager{client: client, sources: sources, node: node, clock: c, tokens: map[tokenKey]*token{}}
+	return &Manager{client: client, sources: sources, node: node, clock: c, tokens: map[tokenKey]*token{}, certificates: map[certificateKey]*podCertificate{}}
 }
 
 func (m *Manager) podDir(uid types.UID) string {

@@ -57,9 +57,14 @@ func (m *Manager) project(ctx context.Context, out files, pod *v1.Pod, p *v1.Vol
 		out[p.ServiceAccountToken.Path] = file{[]byte(text), tokenMode(pod, mode)}
 		return nil
 	case p.ClusterTrustBundle != nil:
-		return fmt.Errorf("projections of clusterTrustBundle are not supported by this node")
+		text, err := m.trust(ctx, p.ClusterTrustBundle)
+		if err != nil {
+			return err
+		}
+		out[p.ClusterTrustBundle.Path] = file{text, mode}
+		return nil
 	case p.PodCertificate != nil:
-		return fmt.Errorf("projections of podCertificate are not supported by this node")
+		return m.podCertificate(ctx, out, pod, p.PodCertificate, tokenMode(pod, mode))
 	}
 	return fmt.Errorf("a projected volume has a source without content")
 }

@@ -69,6 +69,11 @@ func (m *Manager) forgetTokens(uid types.UID) {
 			delete(m.tokens, key)
 		}
 	}
+	for key := range m.certificates {
+		if key.uid == uid {
+			delete(m.certificates, key)
+		}
+	}
 }
 
 // tokenMode makes a token readable for its pod only: for the group when there is an fsGroup, and for all otherwise, since the user of a

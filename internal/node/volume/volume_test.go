@@ -165,7 +165,7 @@ func TestMissingObjects(t *testing.T) {
 		`{volumes: [{name: v, persistentVolumeClaim: {claimName: gone}}]}`:                                      `persistentvolumeclaim "gone" not found`,
 		`{volumes: [{name: v, hostPath: {path: /nowhere, type: Directory}}]}`:                                   `/nowhere is not a directory`,
 		`{volumes: [{name: v, hostPath: {path: /etc, type: File}}]}`:                                            `/etc is not a file`,
-		`{volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s, keyType: ECDSAP256}}]}}]}`: `podCertificate are not supported`,
+		`{volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s, keyType: ECDSAP256}}]}}]}`: `service account of the pod`,
 	} {
 		err := f.SetUp(t.Context(), f.pod(spec))
 		if err == nil || !strings.Contains(err.Error(), want) {
