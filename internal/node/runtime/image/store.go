@@ -55,7 +55,9 @@ var defaultLimits = Limits{Bytes: 64 << 30, Files: 4_000_000}
 type Store struct {
 	root   string
 	limits Limits
-	now    func() time.Time
+	// registries is where package registries finds its configuration.
+	registries string
+	now        func() time.Time
 
 	mu     sync.Mutex
 	cached []Image
@@ -70,9 +72,13 @@ type Option func(*Store)
 // WithLimits replaces the default limits.
 func WithLimits(limits Limits) Option { return func(s *Store) { s.limits = limits } }
 
+// WithRegistries names the folder that tells where registries' images are to be fetched (package registries). Without it, that is "registries" beside
+// the store.
+func WithRegistries(dir string) Option { return func(s *Store) { s.registries = dir } }
+
 // Open opens the store in the directory root, and makes it if need be.
 func Open(root string, options ...Option) (*Store, error) {
-	s := &Store{root: root, limits: defaultLimits, now: time.Now}
+	s := &Store{root: root, limits: defaultLimits, now: time.Now, registries: filepath.Join(filepath.Dir(root), "registries")}
 	for _, option := range options {
 		option(s)
 	}
