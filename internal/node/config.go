@@ -37,11 +37,12 @@ type Config struct {
 
 	// Listener takes the connections of the node API; nil means that there is none. It is closed when Run returns.
 	Listener net.Listener
-	// Certificate is the node API's; ClientCAs and ClientNames say who may use it: holders of a certificate by one of these authorities
+	// Certificate is the node API's, or GetCertificate gives the one of the time; ClientCAs and ClientNames say who may use it: holders of a certificate by one of these authorities
 	// with one of these common names.
-	Certificate tls.Certificate
-	ClientCAs   *x509.CertPool
-	ClientNames []string
+	Certificate    tls.Certificate
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	ClientCAs      *x509.CertPool
+	ClientNames    []string
 
 	// StaticPods is a directory of manifests of pods that the node runs by itself. Optional.
 	StaticPods string
@@ -111,8 +112,8 @@ func (c *Config) complete() error {
 			return fmt.Errorf("node agent: Config.%s is not set", field)
 		}
 	}
-	if c.Listener != nil && (c.ClientCAs == nil || len(c.ClientNames) == 0 || len(c.Certificate.Certificate) == 0) {
-		return fmt.Errorf("node agent %s: a Listener needs Certificate, ClientCAs and ClientNames, for the node API is not for everybody", c.Name)
+	if c.Listener != nil && (c.ClientCAs == nil || len(c.ClientNames) == 0 || len(c.Certificate.Certificate) == 0 && c.GetCertificate == nil) {
+		return fmt.Errorf("node agent %s: a Listener needs Certificate or GetCertificate, ClientCAs and ClientNames, for the node API is not for everybody", c.Name)
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}

@@ -10,7 +10,7 @@ import (
 func (n *Node) serve(ctx context.Context) error {
 	server := &api.Server{
 		Runtime: n.cfg.Runtime, Pods: n.pods.list, RootDir: n.cfg.RootDir, Node: n.cfg.Name, Clock: n.cfg.Clock,
-		Certificate: n.cfg.Certificate, ClientCAs: n.cfg.ClientCAs, ClientNames: n.cfg.ClientNames,
+		Certificate: n.cfg.Certificate, GetCertificate: n.cfg.GetCertificate, ClientCAs: n.cfg.ClientCAs, ClientNames: n.cfg.ClientNames,
 	}
 	return server.Serve(ctx, n.cfg.Listener)
 }

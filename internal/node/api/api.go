@@ -31,7 +31,7 @@ import (
 	"github.com/bayplan/bayplan/internal/node/runtime"
 )
 
-// Server is the node API. All fields have to be set.
+// Server is the node API. All fields but one of the certificates have to be set.
 type Server struct {
 	Runtime runtime.Service
 	// Pods returns the pods of the node.
@@ -40,9 +40,11 @@ type Server struct {
 	Node    string
 	Clock   clock.Clock
 
-	Certificate tls.Certificate
-	ClientCAs   *x509.CertPool
-	ClientNames []string
+	// GetCertificate, if it is set, gives the certificate of the time in place of Certificate.
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	Certificate    tls.Certificate
+	ClientCAs      *x509.CertPool
+	ClientNames    []string
 }
 
 // headerTimeout bounds how long a client may take to say what it wants.
@@ -57,7 +59,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(klog.FromContext(ctx).V(4)), slog.LevelInfo),
 		// Streams are upgrades, which HTTP/2 doesn't have.
 		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{s.Certificate}, NextProtos: []string{"http/1.1"},
+			MinVersion: tls.VersionTLS12, GetCertificate: s.certificate, NextProtos: []string{"http/1.1"},
 			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: s.ClientCAs, VerifyConnection: s.verify,
 		},
 	}
@@ -68,6 +70,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return nil
 	}
 	return err
+}
+
+func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if s.GetCertificate != nil {
+		return s.GetCertificate(hello)
+	}
+	return &s.Certificate, nil
 }
 
 // verify lets only the named clients in, among all to whom the authority gave certificates.
