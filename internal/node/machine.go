@@ -19,6 +19,8 @@ type machine struct {
 	kernel, osImage               string
 	machineID, systemUUID, bootID string
 	resolv                        translate.Resolv
+	// hugepages are the bytes in huge pages that are set aside, by the size of a page in bytes.
+	hugepages map[int64]int64
 }
 
 func readResolv() translate.Resolv {
@@ -37,6 +39,9 @@ func (n *Node) capacity() v1.ResourceList {
 		v1.ResourceEphemeralStorage: *resource.NewQuantity(n.machine.disk, resource.BinarySI),
 		v1.ResourcePods:             *resource.NewQuantity(int64(n.cfg.MaxPods), resource.DecimalSI),
 	}
+	for size, bytes := range n.machine.hugepages {
+		list[hugepages(size)] = *resource.NewQuantity(bytes, resource.BinarySI)
+	}
 	for name, q := range n.cfg.Capacity {
 		list[name] = q
 	}
@@ -50,6 +55,11 @@ func (n *Node) allocatable(capacity v1.ResourceList) v1.ResourceList {
 	for name, reserved := range n.cfg.Reserved {
 		takeOff(list, name, reserved)
 	}
+	for name, q := range capacity {
+		if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
+			takeOff(list, v1.ResourceMemory, q) // it is memory too, but for nothing else
+		}
+	}
 	if n.cfg.MemoryThreshold > 0 {
 		takeOff(list, v1.ResourceMemory, *resource.NewQuantity(n.cfg.MemoryThreshold, resource.BinarySI))
 	}
@@ -57,6 +67,11 @@ func (n *Node) allocatable(capacity v1.ResourceList) v1.ResourceList {
 		takeOff(list, v1.ResourceEphemeralStorage, *resource.NewQuantity(n.cfg.DiskThreshold, resource.BinarySI))
 	}
 	return list
+}
+
+// hugepages is the resource that huge pages of a size are.
+func hugepages(size int64) v1.ResourceName {
+	return v1.ResourceName(v1.ResourceHugePagesPrefix + resource.NewQuantity(size, resource.BinarySI).String())
 }
 
 // takeOff makes a resource less, but not less than nothing.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	goruntime "runtime"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ func inspectMachine(root string) (machine, error) {
 	if err := unix.Uname(&name); err != nil {
 		return m, fmt.Errorf("kernel of the machine: %w", err)
 	}
+	m.hugepages = findHugepages()
 	m.kernel = unix.ByteSliceToString(name.Release[:])
 	return m, nil
 }
@@ -56,6 +58,21 @@ func freeMemory() (int64, error) {
 		}
 	}
 	return 0, errors.New("/proc/meminfo does not tell MemAvailable")
+}
+
+// findHugepages looks at what the kernel has set aside, of every size that it knows.
+func findHugepages() map[int64]int64 {
+	out := map[int64]int64{}
+	dirs, _ := filepath.Glob("/sys/kernel/mm/hugepages/hugepages-*kB") // the pattern is well-formed
+	for _, dir := range dirs {
+		kibi := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(dir), "hugepages-"), "kB")
+		size, err := strconv.ParseInt(kibi, 10, 64)
+		count, countErr := strconv.ParseInt(firstLine(filepath.Join(dir, "nr_hugepages")), 10, 64)
+		if err == nil && countErr == nil {
+			out[size<<10] = count * size << 10
+		}
+	}
+	return out
 }
 
 // freePIDs is how many more processes and threads the kernel would let the machine have.

@@ -31,10 +31,30 @@ func (d *decider) containerStatus(c *v1.Container, k kind) v1.ContainerStatus {
 		}
 	}
 	d.readiness(&s, c, last, k)
+	if last != nil {
+		s.VolumeMounts = volumeMounts(c)
+	}
 	if k != kindEphemeral {
 		d.resources(&s, c, last)
 	}
 	return s
+}
+
+// volumeMounts tells how the volumes are mounted in a container that was made. A recursively read-only mount was possible, or it would not have been.
+func volumeMounts(c *v1.Container) (out []v1.VolumeMountStatus) {
+	for i := range c.VolumeMounts {
+		m := &c.VolumeMounts[i]
+		s := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			mode := v1.RecursiveReadOnlyDisabled
+			if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly != v1.RecursiveReadOnlyDisabled {
+				mode = v1.RecursiveReadOnlyEnabled
+			}
+			s.RecursiveReadOnly = &mode
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // waiting is the state of a container that doesn't run: why its start failed, or what it waits for.

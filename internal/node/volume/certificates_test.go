@@ -35,13 +35,13 @@ func TestTrustBundles(t *testing.T) {
 	for source, want := range map[string]string{
 		"name: one":                        block("a") + block("b"),
 		"signerName: x, labelSelector: {}": block("a") + block("b"),
-		"signerName: x, labelSelector: {matchLabels: {tier: red}}":                block("b"),
+		"signerName: x, labelSelector: {matchLabels: {tier: red}}":                  block("b"),
 		"signerName: x, labelSelector: {matchLabels: {tier: none}}, optional: true": "",
-		"signerName: x, optional: true":                                           "",
-		"name: none, optional: true":                                              "",
-		"name: none":                                                              `error: clustertrustbundle "none" not found`,
-		"signerName: x":                                                           `error: combination of signerName "x" and labelSelector matched zero ClusterTrustBundles`,
-		"signerName: z, labelSelector: {}":                                        `error: combination of signerName "z" and labelSelector matched zero ClusterTrustBundles`,
+		"signerName: x, optional: true":                                             "",
+		"name: none, optional: true":                                                "",
+		"name: none":                                                                `error: clustertrustbundle "none" not found`,
+		"signerName: x":                                                             `error: combination of signerName "x" and labelSelector matched zero ClusterTrustBundles`,
+		"signerName: z, labelSelector: {}":                                          `error: combination of signerName "z" and labelSelector matched zero ClusterTrustBundles`,
 	} {
 		pod := f.pod(`{containers: [{name: c}], volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {path: ca.pem, ` + source + `}}]}}]}`)
 		err := f.SetUp(t.Context(), pod)

@@ -3,9 +3,11 @@ package volume
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	podresource "k8s.io/component-helpers/resource"
 
 	"github.com/bayplan/bayplan/internal/node/translate"
 )
@@ -25,9 +27,26 @@ func (m *Manager) emptyDir(pod *v1.Pod, vol *v1.Volume) error {
 			return fmt.Errorf("memory volume: %w", err)
 		}
 	default:
+		if name, huge := hugepages(pod, e.Medium); huge {
+			return mountHugepages(dir, name, value(e.SizeLimit), fsGroup(pod))
+		}
 		return fmt.Errorf("emptyDir with medium %q is not supported by this node", e.Medium)
 	}
 	return shareDir(dir, fsGroup(pod))
+}
+
+// hugepages is the size of the huge pages that a medium asks for: HugePages-2Mi says it, and with HugePages it is that of which the pod requests some.
+func hugepages(pod *v1.Pod, medium v1.StorageMedium) (*resource.Quantity, bool) {
+	text, ok := strings.CutPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix))
+	if !ok && medium == v1.StorageMediumHugePages {
+		for name := range podresource.PodRequests(pod, podresource.PodResourcesOptions{}) {
+			if text, ok = strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix); ok {
+				break
+			}
+		}
+	}
+	size, err := resource.ParseQuantity(text)
+	return &size, ok && err == nil
 }
 
 // tmpfsSize is the least of the volume's own limit, the pod's memory limit and the node's memory.

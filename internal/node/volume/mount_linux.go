@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // mountTmpfs mounts a tmpfs at dir, unless one is there already.
@@ -23,6 +24,25 @@ func mountTmpfs(dir string, size int64) error {
 	}
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("mount tmpfs at %s: %w", dir, err)
+	}
+	return nil
+}
+
+// mountHugepages mounts a hugetlbfs with pages of that size at dir, unless it is there already.
+func mountHugepages(dir string, page *resource.Quantity, size int64, group *int64) error {
+	mounted, err := isMountPoint(dir)
+	if mounted || err != nil {
+		return err
+	}
+	options := fmt.Sprintf("pagesize=%d,mode=0777", page.Value())
+	if size > 0 {
+		options += fmt.Sprintf(",size=%d", size)
+	}
+	if group != nil {
+		options += fmt.Sprintf(",gid=%d", *group)
+	}
+	if err := unix.Mount("nodev", dir, "hugetlbfs", 0, options); err != nil {
+		return fmt.Errorf("mount huge pages of %s at %s: %w", page, dir, err)
 	}
 	return nil
 }

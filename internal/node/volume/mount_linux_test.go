@@ -139,3 +139,30 @@ func TestSubPathLinkInside(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestHugepageVolume(t *testing.T) {
+	needRoot(t)
+	known, err := os.ReadFile("/proc/filesystems")
+	if err != nil || !strings.Contains(string(known), "hugetlbfs") {
+		t.Skip("this kernel has no huge pages")
+	}
+	f := newFixture(t)
+	for _, spec := range []string{
+		`{containers: [{name: c}], volumes: [{name: v, emptyDir: {medium: HugePages-2Mi}}]}`,
+		`{containers: [{name: c, resources: {requests: {hugepages-2Mi: 2Mi}, limits: {hugepages-2Mi: 2Mi}}}], volumes: [{name: v, emptyDir: {medium: HugePages}}]}`,
+	} {
+		pod := f.pod(spec)
+		f.setUp(pod)
+		var fs unix.Statfs_t
+		if err := unix.Statfs(f.dir("u", &pod.Spec.Volumes[0]), &fs); err != nil || fs.Type != unix.HUGETLBFS_MAGIC || fs.Bsize != 2<<20 {
+			t.Errorf("%s: file system %+v, %v", spec, fs, err)
+		}
+		if err := f.TearDown(t.Context(), "u"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod := f.pod(`{containers: [{name: c}], volumes: [{name: v, emptyDir: {medium: HugePages}}]}`)
+	if err := f.SetUp(t.Context(), pod); err == nil {
+		t.Error("huge pages of no size were mounted")
+	}
+}
