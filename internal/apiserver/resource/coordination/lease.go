@@ -46,8 +46,5 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	if n := l.Spec.LeaseTransitions; n != nil && *n < 0 {
 		errs = append(errs, field.Invalid(spec.Child("leaseTransitions"), *n, "must be greater than or equal to 0"))
 	}
-	if h := l.Spec.HolderIdentity; h != nil && *h == "" {
-		errs = append(errs, field.Invalid(spec.Child("holderIdentity"), *h, "must not be empty"))
-	}
 	return errs
 }
