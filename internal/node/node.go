@@ -80,7 +80,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		Images:  image.NewPuller(cfg.Runtime, cfg.Clock, cfg.ParallelPulls, n.touch),
 		Volumes: n.volumes,
 		Probes:  &probe.Prober{Runtime: cfg.Runtime, Dial: cfg.Dial, Clock: cfg.Clock},
-		Cgroups: cfg.Cgroups,
+		Cgroups: cfg.Cgroups, Users: &userIDs{root: cfg.RootDir},
 	}
 	n.pods = newPods(n.deps, n)
 	n.deps.Room = n.pods.room

@@ -19,6 +19,8 @@ type Node struct {
 	// HostResolv is the content of the host's resolv.conf.
 	HostResolv            Resolv
 	Capacity, Allocatable v1.ResourceList
+	// FirstUser is the user of the machine that root is in the pod that is translated, 0 for pods without a user namespace.
+	FirstUser int64
 	// PodPIDs is how many processes a pod may have; 0 is any number.
 	PodPIDs int64
 }

@@ -33,7 +33,7 @@ func Sandbox(n *Node, pod *v1.Pod, attempt uint32) *cri.PodSandboxConfig {
 		Sysctls:      sysctls(p),
 		Resources:    PodResources(pod),
 		SecurityContext: &cri.LinuxSandboxSecurityContext{
-			NamespaceOptions:         namespaces(pod),
+			NamespaceOptions:         namespaces(n, pod),
 			RunAsUser:                pick(nil, p.RunAsUser),
 			RunAsGroup:               pick(nil, p.RunAsGroup),
 			SupplementalGroups:       groups(p),

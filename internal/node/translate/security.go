@@ -28,7 +28,7 @@ func security(n *Node, pod *v1.Pod, c *v1.Container, targetID string) *cri.Linux
 		s = &v1.SecurityContext{}
 	}
 	out := &cri.LinuxContainerSecurityContext{
-		NamespaceOptions:         namespaces(pod),
+		NamespaceOptions:         namespaces(n, pod),
 		Privileged:               isTrue(s.Privileged),
 		RunAsUser:                pick(s.RunAsUser, p.RunAsUser),
 		RunAsGroup:               pick(s.RunAsGroup, p.RunAsGroup),
@@ -61,7 +61,7 @@ func podContext(pod *v1.Pod) *v1.PodSecurityContext {
 }
 
 // namespaces tells which namespaces the pod has of its own.
-func namespaces(pod *v1.Pod) *cri.NamespaceOption {
+func namespaces(n *Node, pod *v1.Pod) *cri.NamespaceOption {
 	out := &cri.NamespaceOption{Network: cri.NamespaceMode_POD, Ipc: cri.NamespaceMode_POD, Pid: cri.NamespaceMode_CONTAINER}
 	if pod.Spec.HostNetwork {
 		out.Network = cri.NamespaceMode_NODE
@@ -74,8 +74,25 @@ func namespaces(pod *v1.Pod) *cri.NamespaceOption {
 	} else if isTrue(pod.Spec.ShareProcessNamespace) {
 		out.Pid = cri.NamespaceMode_POD
 	}
+	if maps := UserMappings(n); maps != nil {
+		out.UsernsOptions = &cri.UserNamespace{Mode: cri.NamespaceMode_POD, Uids: maps, Gids: maps}
+	}
 	return out
 }
+
+// usersPerPod is how many users a pod with a user namespace has.
+const usersPerPod = 1 << 16
+
+// UserMappings are those of a pod with a user namespace, of UIDs and GIDs alike; nil for others.
+func UserMappings(n *Node) []*cri.IDMapping {
+	if n.FirstUser == 0 {
+		return nil
+	}
+	return []*cri.IDMapping{{HostId: uint32(n.FirstUser), ContainerId: 0, Length: usersPerPod}}
+}
+
+// OwnUsers tells whether the pod wants a user namespace.
+func OwnUsers(pod *v1.Pod) bool { return pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers }
 
 func pick(container, pod *int64) *cri.Int64Value {
 	if container != nil {

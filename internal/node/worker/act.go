@@ -70,21 +70,20 @@ func (w *Worker) report(apply func(context.Context)) {
 
 // createSandbox makes directories, volumes and the sandbox.
 func (w *Worker) createSandbox(ctx context.Context, pod *v1.Pod, a lifecycle.Action) error {
-	node := w.deps.Node()
 	if a.ID != "" {
 		if _, err := w.deps.Runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: a.ID}); err != nil {
 			return fmt.Errorf("stop the former sandbox %s: %w", a.ID, err)
 		}
 	}
-	if pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers {
-		err := errors.New("user namespaces (hostUsers: false) are not supported by this node")
-		w.event(pod, "", v1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: "+err.Error())
-		return err
-	}
-	for _, dir := range []string{w.podDir(node), translate.LogDir(node.RootDir, pod)} {
+	for _, dir := range []string{w.podDir(w.deps.Node()), translate.LogDir(w.deps.Node().RootDir, pod)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("directory of the pod: %w", err)
 		}
+	}
+	node, err := w.node(pod)
+	if err != nil {
+		w.event(pod, "", v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
+		return err
 	}
 	if err := w.deps.Volumes.SetUp(ctx, pod); err != nil {
 		w.event(pod, "", v1.EventTypeWarning, "FailedMount", err.Error())
@@ -93,12 +92,26 @@ func (w *Worker) createSandbox(ctx context.Context, pod *v1.Pod, a lifecycle.Act
 	if err := w.ensureCgroup(ctx, pod); err != nil {
 		return err
 	}
-	_, err := w.deps.Runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: translate.Sandbox(node, pod, uint32(a.Attempt))})
+	_, err = w.deps.Runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: translate.Sandbox(node, pod, uint32(a.Attempt))})
 	if err != nil {
 		w.event(pod, "", v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
 		return fmt.Errorf("run sandbox: %w", err)
 	}
 	return nil
+}
+
+// node is the node as the pod's translation needs it: with the pod's own users if it has such. The pod's directory must be there.
+func (w *Worker) node(pod *v1.Pod) (*translate.Node, error) {
+	if !translate.OwnUsers(pod) {
+		return w.deps.Node(), nil
+	}
+	first, err := w.deps.Users.Take(w.uid)
+	if err != nil {
+		return nil, err
+	}
+	node := *w.deps.Node()
+	node.FirstUser = first
+	return &node, nil
 }
 
 func (w *Worker) sandboxDone(ctx context.Context, err error) {

@@ -83,7 +83,11 @@ func (w *Worker) startContainer(ctx context.Context, pod *v1.Pod, in startInput)
 	if err := w.renewCgroup(ctx, pod); err != nil {
 		return &failure{lifecycle.ReasonCreate, message(err)}
 	}
-	sandbox := translate.Sandbox(w.deps.Node(), pod, 0)
+	node, err := w.node(pod)
+	if err != nil {
+		return &failure{lifecycle.ReasonConfig, err.Error()}
+	}
+	sandbox := translate.Sandbox(node, pod, 0)
 	created, err := w.deps.Runtime.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: in.Sandbox, Config: config, SandboxConfig: sandbox})
 	if err != nil {
 		record(v1.EventTypeWarning, "Failed", "Error: "+message(err))
@@ -145,7 +149,10 @@ func (w *Worker) config(ctx context.Context, pod *v1.Pod, in startInput, root *c
 	if err := translate.VerifyNonRoot(pod, in.spec, root); err != nil {
 		return nil, err
 	}
-	node := w.deps.Node()
+	node, err := w.node(pod)
+	if err != nil {
+		return nil, err
+	}
 	env, values, err := translate.Environment(ctx, w.deps.Sources, pod, in.spec, translate.Values{
 		PodIPs: in.ips, HostIPs: node.IPs, Allocatable: node.Allocatable,
 	})
@@ -160,8 +167,14 @@ func (w *Worker) config(ctx context.Context, pod *v1.Pod, in startInput, root *c
 	if err != nil {
 		return nil, err
 	}
+	mounts = append(mounts, own...)
+	for _, m := range mounts {
+		if m.Image == nil { // the runtime maps what it mounts itself
+			m.UidMappings, m.GidMappings = translate.UserMappings(node), translate.UserMappings(node)
+		}
+	}
 	return translate.Container(node, pod, in.spec, translate.ContainerInput{
-		Attempt: in.Attempt, ImageRef: root.Id, Env: env, Values: values, Mounts: append(mounts, own...),
+		Attempt: in.Attempt, ImageRef: root.Id, Env: env, Values: values, Mounts: mounts,
 		TerminationFile: terminationFile, TargetID: in.targetID, Granted: in.granted,
 	}), nil
 }

@@ -36,6 +36,12 @@ type Volumes interface {
 	TearDown(ctx context.Context, uid types.UID) error
 }
 
+// Users gives pods with a user namespace their users on the machine.
+type Users interface {
+	// Take returns the first user of the pod, whose directory is there: the same for every call.
+	Take(uid types.UID) (int64, error)
+}
+
 // Deps is what all workers of a node share.
 type Deps struct {
 	Client      kubernetes.Interface
@@ -49,6 +55,8 @@ type Deps struct {
 	Images  *image.Puller
 	Volumes Volumes
 	Probes  *probe.Prober
+	// Users gives pods with a user namespace their users.
+	Users Users
 	// Cgroups is nil where nobody but the runtime makes cgroups.
 	Cgroups Cgroups
 	// Room tells whether what the pod asks for fits beside the others: the reason why not (Infeasible, Deferred) and a message, or nothing.

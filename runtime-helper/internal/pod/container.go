@@ -70,7 +70,10 @@ func (p *Pod) launch(c *container, request *protocol.StartRequest) (_ *libcontai
 	if err := json.Unmarshal(request.Spec, c.spec); err != nil {
 		return nil, fmt.Errorf("spec of container %s: %w", request.ID, err)
 	}
+	// A user namespace is looked into by a process that libcontainer waits for.
+	p.reaper.busy.RLock()
 	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{CgroupName: request.ID, Spec: c.spec, NoNewKeyring: true})
+	p.reaper.busy.RUnlock()
 	if err != nil {
 		return nil, fmt.Errorf("spec of container %s: %w", request.ID, err)
 	}

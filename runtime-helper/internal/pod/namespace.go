@@ -24,13 +24,8 @@ func (p *Pod) prepareNamespaces() error {
 	if p.config.Recovering {
 		return p.findPause()
 	}
-	for name, target := range p.config.Pins {
-		if name == pidNamespace {
-			continue
-		}
-		if err := pin("/proc/self/ns/"+name, target); err != nil {
-			return err
-		}
+	if err := p.pinNamespaces(); err != nil {
+		return err
 	}
 	if _, own := p.config.Pins["uts"]; own && p.config.Hostname != "" {
 		if err := unix.Sethostname([]byte(p.config.Hostname)); err != nil {
@@ -45,7 +40,26 @@ func (p *Pod) prepareNamespaces() error {
 	if err := writeSysctls(p.config.Sysctls); err != nil {
 		return err
 	}
+	if p.config.Pinned {
+		return p.findPause()
+	}
 	return p.startPause()
+}
+
+// pinNamespaces pins those in which this process was started.
+func (p *Pod) pinNamespaces() error {
+	if p.config.Pinned {
+		return nil
+	}
+	for name, target := range p.config.Pins {
+		if name == pidNamespace {
+			continue
+		}
+		if err := pin("/proc/self/ns/"+name, target); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pin keeps a namespace alive, whatever becomes of its processes, by binding it to a file.

@@ -154,7 +154,7 @@ func (r *Runtime) rootfs(c *container) string {
 // whether the container runs.
 func (r *Runtime) startContainer(s *sandbox, c *container) (*protocol.ContainerState, error) {
 	dir := r.containerDir(c.record.ID)
-	if err := r.config.Images.Mount(&c.image, filepath.Join(dir, "rw"), r.rootfs(c)); err != nil {
+	if err := r.config.Images.Mount(&c.image, filepath.Join(dir, "rw"), r.rootfs(c), r.mapping(s)); err != nil {
 		return nil, err
 	}
 	spec, err := r.spec(s, c)

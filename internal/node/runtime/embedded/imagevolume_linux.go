@@ -24,7 +24,7 @@ func (r *Runtime) imageVolume(s *sandbox, c *container, index int, given *cri.Mo
 		return nil, fmt.Errorf("mount %s: %w", given.ContainerPath, err)
 	}
 	target := r.volumeDir(c, index)
-	if err := r.config.Images.MountReadOnly(&found, target); err != nil {
+	if err := r.config.Images.MountReadOnly(&found, target, r.mapping(s)); err != nil {
 		return nil, fmt.Errorf("mount %s: %w", given.ContainerPath, err)
 	}
 	result := proto.CloneOf(given)

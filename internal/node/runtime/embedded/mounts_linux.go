@@ -149,9 +149,6 @@ var propagations = map[cri.MountPropagation]string{
 }
 
 func bindMount(given *cri.Mount) (specs.Mount, error) {
-	if len(given.UidMappings)+len(given.GidMappings) > 0 {
-		return specs.Mount{}, fmt.Errorf("mount %s: id-mapped mounts are not supported by this runtime", given.ContainerPath)
-	}
 	if !filepath.IsAbs(given.ContainerPath) || !filepath.IsAbs(given.HostPath) {
 		return specs.Mount{}, fmt.Errorf("mount %q of %q: both paths must be absolute", given.ContainerPath, given.HostPath)
 	}
@@ -171,7 +168,10 @@ func bindMount(given *cri.Mount) (specs.Mount, error) {
 		options = append(options, "rw")
 	}
 	options = append(options, given.MountOptions...)
-	return specs.Mount{Destination: filepath.Clean(given.ContainerPath), Type: "bind", Source: source, Options: options}, nil
+	return specs.Mount{
+		Destination: filepath.Clean(given.ContainerPath), Type: "bind", Source: source, Options: options,
+		UIDMappings: mountMappings(given.UidMappings), GIDMappings: mountMappings(given.GidMappings),
+	}, nil
 }
 
 // addDevices gives the container its devices: those it names, or all of the machine's if it is privileged.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/bayplan/bayplan/internal/node/runtime/protocol"
@@ -92,7 +93,11 @@ func (r *Runtime) makeSandbox(ctx context.Context, s *sandbox) error {
 	if err := r.makePodFiles(s); err != nil {
 		return err
 	}
-	hello, err := r.launchOf(s).start()
+	l := r.launchOf(s)
+	if err := r.makeNamespaces(s, l); err != nil {
+		return err
+	}
+	hello, err := l.start()
 	if err != nil {
 		return err
 	}
@@ -152,10 +157,17 @@ func (r *Runtime) launchOf(s *sandbox) *launch {
 			CgroupProcs: r.machine.procsFiles(r.helperCgroup()),
 		},
 	}
+	l.config.Pinned = s.userNamespace() != nil
 	for kind, flag := range podNamespaces {
-		if s.owns(kind) {
-			l.config.Pins[kind] = r.pinPath(s, kind)
+		if !s.owns(kind) {
+			continue
+		}
+		l.config.Pins[kind] = r.pinPath(s, kind)
+		switch {
+		case !l.config.Pinned:
 			l.clone |= flag
+		case kind != "pid":
+			l.join = append(l.join, r.pinPath(s, kind))
 		}
 	}
 	if !s.owns("net") && r.config.HostNetworkNamespace != "" {
@@ -169,7 +181,7 @@ func (r *Runtime) relaunchOf(s *sandbox) *launch {
 	l := r.launchOf(s)
 	l.clone, l.config.Recovering = 0, true
 	for kind, path := range l.config.Pins {
-		if kind != "pid" {
+		if kind != "pid" && !slices.Contains(l.join, path) {
 			l.join = append(l.join, path)
 		}
 	}

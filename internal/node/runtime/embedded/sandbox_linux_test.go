@@ -126,7 +126,7 @@ func TestSandboxRefusals(t *testing.T) {
 		"sysctl that is a path": {func(c *cri.PodSandboxConfig) { c.Linux.Sysctls = map[string]string{"net/../vm.swappiness": "1"} }, "is not a name"},
 		"user namespace": {func(c *cri.PodSandboxConfig) {
 			c.Linux.SecurityContext = &cri.LinuxSandboxSecurityContext{NamespaceOptions: &cri.NamespaceOption{UsernsOptions: &cri.UserNamespace{Mode: cri.NamespaceMode_POD}}}
-		}, "user namespaces (hostUsers: false) are not supported"},
+		}, "a user namespace needs one mapping of UIDs and the same of GIDs"},
 		"no metadata": {func(c *cri.PodSandboxConfig) { c.Metadata = nil }, "config.metadata is not set"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,13 +20,13 @@ import (
 func checkSandbox(config *cri.PodSandboxConfig) error {
 	context := config.GetLinux().GetSecurityContext()
 	name := sandboxName(config.Metadata)
-	if mode := context.GetNamespaceOptions().GetUsernsOptions(); mode != nil && mode.Mode == cri.NamespaceMode_POD {
-		return status.Errorf(codes.Unimplemented, "%s: user namespaces (hostUsers: false) are not supported by this runtime", name)
-	}
 	if profile := context.GetApparmor(); profile.GetProfileType() == cri.SecurityProfile_Localhost {
 		return status.Errorf(codes.Unimplemented, "%s: AppArmor profiles are not supported by this runtime", name)
 	}
 	s := &sandbox{config: config}
+	if err := checkUserNamespace(s); err != nil {
+		return status.Errorf(codes.InvalidArgument, "%s: %v", name, err)
+	}
 	for sysctl := range config.GetLinux().GetSysctls() {
 		if err := checkSysctl(s, sysctl); err != nil {
 			return status.Errorf(codes.InvalidArgument, "%s: %v", name, err)
@@ -192,6 +192,9 @@ func (r *Runtime) namespaces(s *sandbox, c *container) ([]specs.LinuxNamespace, 
 	list := []specs.LinuxNamespace{{Type: specs.MountNamespace}}
 	if r.machine.unified {
 		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	}
+	if s.userNamespace() != nil {
+		list = append(list, specs.LinuxNamespace{Type: specs.UserNamespace, Path: r.pinPath(s, usernsPin)})
 	}
 	options := c.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
 	if options == nil {

@@ -11,8 +11,9 @@ import (
 )
 
 // Mount puts a container's root file system together at target: the image's layers, and above them what the container writes, which
-// is kept in dir. The caller holds a Lease. target and dir are made if need be.
-func (s *Store) Mount(image *Image, dir, target string) error {
+// is kept in dir. The caller holds a Lease. target and dir are made if need be. With a mapping, files belong to the users of that namespace as they belong
+// to the machine's in the image.
+func (s *Store) Mount(image *Image, dir, target string, m *Mapping) error {
 	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
 	for _, path := range []string{dir, work, target} {
 		if err := os.MkdirAll(path, 0o711); err != nil {
@@ -25,10 +26,16 @@ func (s *Store) Mount(image *Image, dir, target string) error {
 	if err := os.Chmod(upper, 0o755); err != nil { // it is the container's /, whatever our umask is
 		return fmt.Errorf("root file system: %w", err)
 	}
-	lower := make([]string, 0, len(image.Layers))
-	for i := len(image.Layers) - 1; i >= 0; i-- {
-		lower = append(lower, s.layerFS(image.Layers[i]))
+	if m != nil {
+		if err := os.Chown(upper, m.Root, m.Root); err != nil {
+			return fmt.Errorf("root file system: %w", err)
+		}
 	}
+	lower, done, err := s.lower(image, m, filepath.Join(dir, "lower"))
+	if err != nil {
+		return fmt.Errorf("root file system of image %s: %w", image.ID, err)
+	}
+	defer done()
 	if len(lower) == 0 {
 		return bindEmpty(upper, target)
 	}
@@ -39,14 +46,15 @@ func (s *Store) Mount(image *Image, dir, target string) error {
 }
 
 // MountReadOnly shows an image's files at target, which is made if need be, for those who want its content and not to run it. The caller holds a Lease.
-func (s *Store) MountReadOnly(image *Image, target string) error {
+func (s *Store) MountReadOnly(image *Image, target string, m *Mapping) error {
 	if err := os.MkdirAll(target, 0o711); err != nil {
 		return fmt.Errorf("image volume: %w", err)
 	}
-	lower := make([]string, 0, len(image.Layers)+1)
-	for i := len(image.Layers) - 1; i >= 0; i-- {
-		lower = append(lower, s.layerFS(image.Layers[i]))
+	lower, done, err := s.lower(image, m, target+".lower")
+	if err != nil {
+		return fmt.Errorf("image volume: %w", err)
 	}
+	defer done()
 	empty := filepath.Join(s.root, "empty") // an overlay wants two layers at least
 	if err := os.MkdirAll(empty, 0o755); err != nil {
 		return fmt.Errorf("image volume: %w", err)

@@ -22,7 +22,7 @@ func TestMount(t *testing.T) {
 	}
 	base := t.TempDir()
 	dir, target := filepath.Join(base, "rw"), filepath.Join(base, "rootfs")
-	if err := store.Mount(&image, dir, target); err != nil {
+	if err := store.Mount(&image, dir, target, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = Unmount(target) })
@@ -62,7 +62,7 @@ func TestMountOfManyLayers(t *testing.T) {
 	}
 	base := t.TempDir()
 	target := filepath.Join(base, "rootfs")
-	if err := store.Mount(&image, filepath.Join(base, "rw"), target); err != nil {
+	if err := store.Mount(&image, filepath.Join(base, "rw"), target, nil); err != nil {
 		t.Fatal(err)
 	}
 	defer Unmount(target)

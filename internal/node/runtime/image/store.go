@@ -34,6 +34,14 @@ type Image struct {
 	Config v1.Config `json:"config"`
 }
 
+// Mapping shows files to the users of a user namespace as they are for the machine's: what belongs to root in an image belongs to root there.
+type Mapping struct {
+	// Namespace is the file of the user namespace.
+	Namespace string
+	// Root is who the namespace's root is on the machine.
+	Root int
+}
+
 // ErrNotFound says that the store has no such image.
 var ErrNotFound = errors.New("image not found")
 

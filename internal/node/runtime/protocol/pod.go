@@ -10,6 +10,9 @@ type PodConfig struct {
 	// Pins are the files onto which the helper binds the namespaces that are the pod's own, by their name under /proc/PID/ns.
 	// A namespace that is not pinned belongs to the node.
 	Pins map[string]string `json:"pins,omitempty"`
+	// Pinned is set when the namespaces were made and pinned before, and the helper was started inside them, as for pods with a user namespace; also
+	// process 1 of a shared PID namespace is there then.
+	Pinned bool `json:"pinned,omitempty"`
 	// Sysctls are written inside the new namespaces, by name with dots.
 	Sysctls map[string]string `json:"sysctls,omitempty"`
 	// CgroupProcs are the cgroup.procs files that the helper writes itself to, to leave the cgroup of the agent.
