@@ -41,6 +41,8 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// ServiceCIDR is where services get their addresses from; DefaultServiceCIDR when it is not set.
 	ServiceCIDR netip.Prefix
+	// Endpoint is where Service kubernetes leads: the server's address inside the cluster's network. Without it there is no such service.
+	Endpoint netip.AddrPort
 }
 
 // Server is the API server of one cluster.
@@ -51,6 +53,9 @@ type Server struct {
 	tokens    *authentication.ProcessTokens
 	accounts  *tokens.Tokens
 	client    kubernetes.Interface
+	// serviceCIDR and endpoint are as in Config.
+	serviceCIDR netip.Prefix
+	endpoint    netip.AddrPort
 }
 
 // New puts the server together; it serves when Run is called.
@@ -62,6 +67,10 @@ func New(config Config) (*Server, error) {
 		address:   config.Listeners[0].Addr().String(),
 		authority: config.Authority,
 		tokens:    &authentication.ProcessTokens{},
+		endpoint:  config.Endpoint, serviceCIDR: config.ServiceCIDR,
+	}
+	if !s.serviceCIDR.IsValid() {
+		s.serviceCIDR = DefaultServiceCIDR
 	}
 	var err error
 	if s.accounts, err = serviceAccountTokens(config); err != nil {
@@ -132,8 +141,8 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	if err := s.awaitReady(ctx, ended); err != nil {
 		return err
 	}
-	if err := s.ensureNamespaces(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("making the system namespaces: %w", err)
+	if err := s.ensureSystem(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("making the objects of every cluster: %w", err)
 	}
 	ready()
 	return <-ended

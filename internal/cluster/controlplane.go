@@ -80,11 +80,11 @@ func (c *controlPlane) identities(config controlPlaneConfig) (*apiserver.Config,
 	if c.authority, err = pki.Open(config.pkiDir, clock.RealClock{}); err != nil {
 		return nil, err
 	}
-	out := &apiserver.Config{Authority: c.authority}
+	out := &apiserver.Config{Authority: c.authority, ServiceCIDR: serviceCIDR, Endpoint: apiEndpoint()}
 	out.Serving, err = c.authority.Identity("apiserver", pki.Request{
 		User:      "kube-apiserver",
 		Names:     []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-		Addresses: append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, config.addresses...),
+		Addresses: append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, apiserver.ServiceAddress(serviceCIDR).AsSlice()}, config.addresses...),
 	})
 	if err != nil {
 		return nil, err

@@ -38,6 +38,9 @@ func CheckNodes() error {
 	return nil
 }
 
+// apiEndpoint is where the API server listens inside the cluster's network. Without nodes there is no such network, and it is data that nobody dials.
+func apiEndpoint() netip.AddrPort { return netip.AddrPortFrom(nodeCIDR.Addr().Next(), apiPort) }
+
 // nodeName and nodePods are name and pod addresses of the node with that number, from 1.
 func nodeName(number int) string { return fmt.Sprintf("node-%d", number) }
 

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"net"
-	"net/netip"
 	"path/filepath"
 
 	"github.com/bayplan/bayplan/internal/datadir"
@@ -19,8 +18,7 @@ func (c *Cluster) openNetwork(ctx context.Context, plane *controlPlaneConfig) er
 	c.fabric = fabric
 	// A cluster that is stopped in order takes its namespaces away.
 	c.onStop(func(ctx context.Context) error { return fabric.Remove(ctx) })
-	inside := netip.AddrPortFrom(fabric.Address(), apiPort)
-	listener, err := fabric.ControlPlane().Listen(ctx, "tcp", inside.String())
+	listener, err := fabric.ControlPlane().Listen(ctx, "tcp", apiEndpoint().String())
 	if err != nil {
 		return err
 	}
