@@ -27,6 +27,9 @@ type cluster struct {
 
 // startCluster returns when the cluster says that it is ready.
 func startCluster(ctx context.Context, o options) (*cluster, error) {
+	if o.kubeconfig != "" {
+		return &cluster{kubeconfig: o.kubeconfig}, nil
+	}
 	dir, err := os.MkdirTemp("", "conformance-data")
 	if err != nil {
 		return nil, err
@@ -68,8 +71,11 @@ func startCluster(ctx context.Context, o options) (*cluster, error) {
 	}
 }
 
-// stop stops the cluster in order and removes its data.
+// stop stops the cluster in order and removes its data; a cluster that ran before stays.
 func (c *cluster) stop() error {
+	if c.command == nil {
+		return nil
+	}
 	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // runTests lets ginkgo run the tests; the report says what came of them.
-func runTests(ctx context.Context, o options, c *cluster, tests []test) error {
+func runTests(ctx context.Context, o options, kubeconfig string, tests []test) error {
 	log, err := os.Create(filepath.Join(o.out, "ginkgo.log"))
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func runTests(ctx context.Context, o options, c *cluster, tests []test) error {
 	command := exec.CommandContext(ctx, filepath.Join(o.reference, "ginkgo"), append([]string{
 		fmt.Sprintf("--procs=%d", o.procs), "--timeout=60m", "--no-color", "--output-dir=" + o.out, "--json-report=report.json", "--focus=" + focus(tests),
 		filepath.Join(o.reference, "e2e.test"), "--",
-		"--kubeconfig=" + c.kubeconfig, "--provider=skeleton", "--kubectl-path=" + filepath.Join(o.reference, "kubectl"), "--minStartupPods=0",
+		"--kubeconfig=" + kubeconfig, "--provider=skeleton", "--kubectl-path=" + filepath.Join(o.reference, "kubectl"), "--minStartupPods=0",
 		"--system-pods-startup-timeout=1m", "--node-schedulable-timeout=1m", "--node-os-distro=debian", "--dump-logs-on-failure=false",
 		"--disable-log-dump=true", "--non-blocking-taints=", "--report-dir=" + o.out, "--delete-namespace=true",
 	}, nodes...)...)

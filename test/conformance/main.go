@@ -22,6 +22,7 @@ type options struct {
 	classes, focus     string
 	bayplan, reference string
 	up                 string
+	kubeconfig         string
 	procs              int
 	out                string
 	serial             bool
@@ -34,6 +35,7 @@ func main() {
 	flag.StringVar(&o.bayplan, "bayplan", "../../bin/bayplan", "The program under test.")
 	flag.StringVar(&o.reference, "reference", "", "Folder with e2e.test, ginkgo and kubectl (build/reference.sh prints it).")
 	flag.StringVar(&o.up, "up", "--nodes 0", "Arguments of bayplan up.")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "A cluster that runs already, instead of starting one; -up then only says whether it has nodes.")
 	flag.IntVar(&o.procs, "procs", 8, "How many tests run at once.")
 	flag.StringVar(&o.out, "out", "", "Folder for reports. (default a temporary one)")
 	flag.BoolVar(&o.serial, "serial", true, "Run also the tests that must run alone, after the others.")
@@ -70,7 +72,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	runErr := runTests(ctx, o, c, tests)
+	runErr := runTests(ctx, o, c.kubeconfig, tests)
 	if err := c.stop(); err != nil {
 		return err
 	}

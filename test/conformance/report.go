@@ -22,6 +22,7 @@ func (r result) passed() bool { return r.state == "passed" }
 type suite struct {
 	SpecReports []struct {
 		ContainerHierarchyTexts []string
+		LeafNodeType            string
 		LeafNodeText            string
 		State                   string
 		RunTime                 time.Duration
@@ -41,6 +42,9 @@ func readReport(file string, tests []test) ([]result, error) {
 	found := map[string]result{}
 	for _, s := range suites {
 		for _, spec := range s.SpecReports {
+			if spec.LeafNodeType == "SynchronizedBeforeSuite" && spec.State == "failed" {
+				return nil, fmt.Errorf("no test ran: %s", spec.Failure.Message)
+			}
 			name := strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), " ")
 			found[name] = result{state: spec.State, runTime: spec.RunTime, message: spec.Failure.Message}
 		}
