@@ -59,14 +59,15 @@ func TestTwenty(t *testing.T) {
 
 func TestKubeconfig(t *testing.T) {
 	cluster := testcluster.Start(t)
-	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
+	file := cluster.Kubeconfig()
+	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := kubernetes.NewForConfigOrDie(config).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if cluster.Kubeconfig() != cluster.Kubeconfig() {
+	if cluster.Kubeconfig() != file {
 		t.Error("asked twice, it is another file")
 	}
 }
