@@ -132,7 +132,7 @@ func TestCalls(t *testing.T) {
 		"spec is not one":      {&protocol.Request{Start: &protocol.StartRequest{ID: "new", Spec: []byte(`[]`)}}, protocol.Unknown, "spec of container new"},
 		"removal of a running": {&protocol.Request{Remove: &protocol.RemoveRequest{ID: "runs"}}, protocol.Unknown, "container runs has not exited"},
 		"quit of a running":    {&protocol.Request{Quit: &protocol.QuitRequest{}}, protocol.Unknown, "container runs still runs"},
-		"nothing listens":      {&protocol.Request{Dial: &protocol.DialRequest{Port: 1}}, protocol.Unknown, "connect to port 1 inside pod sandbox s"},
+		"nothing listens":      {&protocol.Request{Dial: &protocol.DialRequest{Port: 1}}, protocol.Unknown, "failed to connect to localhost:1 inside the pod"},
 	} {
 		_, err := call(t, p, test.request)
 		if err == nil || !protocol.HasCode(err, test.code) || !strings.Contains(err.Error(), test.want) {
