@@ -4,6 +4,7 @@
 //	hello burn                use all the CPU that there is
 //	hello eat MEBIBYTES       use that much memory and keep it
 //	hello exit CODE           end with that code
+//	hello fill MEBIBYTES      write a file of that size and keep it
 package main
 
 import (
@@ -33,7 +34,7 @@ func run(args []string) error {
 	switch args[0] {
 	case "burn":
 		return burn()
-	case "eat", "exit":
+	case "eat", "exit", "fill":
 		if len(args) != 2 {
 			return fmt.Errorf("%s wants a number", args[0])
 		}
@@ -41,8 +42,11 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		if args[0] == "exit" {
+		switch args[0] {
+		case "exit":
 			os.Exit(n)
+		case "fill":
+			return fill(n)
 		}
 		return eat(n)
 	}
@@ -98,9 +102,24 @@ func eat(mebibytes int) error {
 		eaten = append(eaten, block)
 	}
 	log.Printf("ate %d MiB", len(eaten))
+	untilStopped()
+	runtime.KeepAlive(eaten)
+	return nil
+}
+
+// fill takes disk space beside the image.
+func fill(mebibytes int) error {
+	if err := os.WriteFile("/filled", make([]byte, mebibytes<<20), 0o600); err != nil {
+		return err
+	}
+	log.Printf("filled %d MiB", mebibytes)
+	untilStopped()
+	return nil
+}
+
+// untilStopped returns when the process is told to end.
+func untilStopped() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	<-ctx.Done()
-	runtime.KeepAlive(eaten)
-	return nil
 }

@@ -141,7 +141,7 @@ func (n *runningNode) agentConfig(ctx context.Context, c *Cluster) (node.Config,
 		Name: n.name, Client: client, Runtime: n.runtime, RootDir: c.data.Path("nodes", n.name),
 		Address: n.place.Address(), PodCIDR: n.place.PodCIDR(), CgroupRoot: n.cgroup(c), Cgroups: n.cgroups,
 		Listener: listener, Certificate: certificate, ClientCAs: c.control.authority.Pool(), ClientNames: []string{KubeletClientUser},
-		Dial: n.place.Namespace().Dial,
+		Dial: n.place.Namespace().Dial, StaticPods: c.data.Path("nodes", n.name, "manifests"),
 	}, err
 }
 

@@ -159,10 +159,15 @@ func (c *cluster) kill() {
 	<-c.ended
 }
 
+// id is by what the cluster is known on the machine.
+func (m *machine) id() string {
+	sum := sha256.Sum256([]byte(m.data))
+	return hex.EncodeToString(sum[:4])
+}
+
 // checkNothingLeft looks for what a stopped cluster must not leave on the machine.
 func (m *machine) checkNothingLeft() {
-	sum := sha256.Sum256([]byte(m.data))
-	id := hex.EncodeToString(sum[:4])
+	id := m.id()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		m.t.Fatal(err)
