@@ -50,15 +50,11 @@ type needs struct {
 	authorizer func() authorizer.UnconditionalAuthorizer
 }
 
-func (s *Server) needs(config Config, nodes relay.Nodes) needs {
-	n := needs{
-		nodes: nodes, serviceCIDR: config.ServiceCIDR, tokens: s.accounts, reviewed: tokenunion.New(s.accounts, s.tokens),
+func (s *Server) needs(nodes relay.Nodes) needs {
+	return needs{
+		nodes: nodes, serviceCIDR: s.serviceCIDR, tokens: s.accounts, reviewed: tokenunion.New(s.accounts, s.tokens),
 		authorizer: func() authorizer.UnconditionalAuthorizer { return s.generic.Authorizer },
 	}
-	if !n.serviceCIDR.IsValid() {
-		n.serviceCIDR = DefaultServiceCIDR
-	}
-	return n
 }
 
 // groups are the API groups that are served, in the order of discovery. Of several versions of a group the preferred one comes first.

@@ -84,7 +84,7 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups := groups(s.needs(config, nodes))
+	groups := groups(s.needs(nodes))
 	scheme, err := newScheme(groups)
 	if err != nil {
 		return nil, err

@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/bayplan/bayplan/internal/apiserver/resource/scheduling"
 )
 
 const (
@@ -22,15 +23,6 @@ const (
 	apiServicePort = 443
 	skipMirror     = "endpointslice.kubernetes.io/skip-mirror"
 )
-
-// systemClasses are the priorities of what a cluster cannot be without.
-var systemClasses = map[string]struct {
-	value       int32
-	description string
-}{
-	"system-cluster-critical": {2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
-	"system-node-critical":    {2000001000, "Used for system critical pods that must not be moved from their current node."},
-}
 
 // ensureSystem makes the objects that are in every cluster. At a restart it reads them and writes nothing.
 func (s *Server) ensureSystem(ctx context.Context) error {
@@ -76,10 +68,9 @@ func (s *Server) ensureNamespaces(ctx context.Context) error {
 }
 
 func (s *Server) ensureClasses(ctx context.Context) error {
-	for name, class := range systemClasses {
-		object := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: class.value, Description: class.description}
-		if _, err := ensure(ctx, s.client.SchedulingV1().PriorityClasses(), name, object); err != nil {
-			return fmt.Errorf("priority class %s: %w", name, err)
+	for _, class := range scheduling.SystemClasses() {
+		if _, err := ensure(ctx, s.client.SchedulingV1().PriorityClasses(), class.Name, class); err != nil {
+			return fmt.Errorf("priority class %s: %w", class.Name, err)
 		}
 	}
 	return nil
@@ -107,7 +98,7 @@ func ServiceAddress(services netip.Prefix) netip.Addr { return services.Masked()
 
 func (s *Server) ensureService(ctx context.Context) error {
 	_, err := ensure(ctx, s.client.CoreV1().Services(metav1.NamespaceDefault), apiService, &corev1.Service{
-		ObjectMeta: apiMeta(),
+		ObjectMeta: metav1.ObjectMeta{Name: apiService, Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}},
 		Spec: corev1.ServiceSpec{
 			ClusterIP: ServiceAddress(s.serviceCIDR).String(),
 			Ports:     []corev1.ServicePort{{Name: "https", Port: apiServicePort, TargetPort: intstr.FromInt32(int32(s.endpoint.Port()))}},
@@ -122,13 +113,12 @@ func (s *Server) ensureService(ctx context.Context) error {
 func (s *Server) ensureEndpoints(ctx context.Context) error {
 	client := s.client.CoreV1().Endpoints(metav1.NamespaceDefault)
 	want := &corev1.Endpoints{
-		ObjectMeta: apiMeta(),
+		ObjectMeta: metav1.ObjectMeta{Name: apiService, Labels: map[string]string{skipMirror: "true"}},
 		Subsets: []corev1.EndpointSubset{{
 			Addresses: []corev1.EndpointAddress{{IP: s.endpoint.Addr().String()}},
 			Ports:     []corev1.EndpointPort{{Name: "https", Port: int32(s.endpoint.Port()), Protocol: corev1.ProtocolTCP}},
 		}},
 	}
-	want.Labels = map[string]string{skipMirror: "true"}
 	found, err := ensure(ctx, client, apiService, want)
 	if err == nil && !apiequality.Semantic.DeepEqual(found.Subsets, want.Subsets) {
 		found.Subsets = want.Subsets
@@ -157,8 +147,4 @@ func (s *Server) ensureSlice(ctx context.Context) error {
 		return fmt.Errorf("endpoint slice %s: %w", apiService, err)
 	}
 	return nil
-}
-
-func apiMeta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: apiService, Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}}
 }

@@ -18,8 +18,26 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/resource/rules"
 )
 
+// systemClass is a priority of what a cluster cannot be without.
+type systemClass struct {
+	value       int32
+	description string
+}
+
 // systemClasses are there in every cluster, with these values.
-var systemClasses = map[string]int32{"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
+var systemClasses = map[string]systemClass{
+	"system-cluster-critical": {2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
+	"system-node-critical":    {2000001000, "Used for system critical pods that must not be moved from their current node."},
+}
+
+// SystemClasses returns the priority classes that are there in every cluster.
+func SystemClasses() []*schedulingv1.PriorityClass {
+	var out []*schedulingv1.PriorityClass
+	for name, class := range systemClasses {
+		out = append(out, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: class.value, Description: class.description})
+	}
+	return out
+}
 
 const (
 	systemPrefix = "system-"
@@ -63,9 +81,9 @@ func priorityClass() *resource.Kind[*schedulingv1.PriorityClass] {
 func validateClass(c *schedulingv1.PriorityClass) field.ErrorList {
 	errs := rules.OneOfPointer(c.PreemptionPolicy, field.NewPath("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)
 	if strings.HasPrefix(c.Name, systemPrefix) {
-		if value, ok := systemClasses[c.Name]; !ok || value != c.Value {
+		if class, ok := systemClasses[c.Name]; !ok || class.value != c.Value {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf(
-				"priority class names with '%s' prefix are reserved for system use only. error: %s is not a known system priority class, or its value is not %d", systemPrefix, c.Name, value)))
+				"priority class names with '%s' prefix are reserved for system use only. error: %s is not a known system priority class, or its value is not %d", systemPrefix, c.Name, class.value)))
 		}
 		return errs
 	}
