@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -26,6 +27,18 @@ func parseTarget(kind, id string) (target, error) {
 		return target{}, apierrors.NewBadRequest(fmt.Sprintf("invalid %s request %q: want [http:|https:]NAME[:PORT]", kind, id))
 	}
 	return target{scheme, name, port}, nil
+}
+
+// lookup finds the object whose name is in the path.
+func lookup[T runtime.Object](ctx context.Context, store *genericregistry.Store, kind, id string) (t target, object T, err error) {
+	if t, err = parseTarget(kind, id); err != nil {
+		return t, object, err
+	}
+	found, err := store.Get(ctx, t.name, &metav1.GetOptions{})
+	if err != nil {
+		return t, object, err
+	}
+	return t, found.(T), nil
 }
 
 // url is the location of host, by plain HTTP unless the target says otherwise.
@@ -46,15 +59,11 @@ func allowed(of, address string) error {
 }
 
 func findPod(ctx context.Context, store *genericregistry.Store, id string) (*url.URL, error) {
-	t, err := parseTarget("pod", id)
+	t, pod, err := lookup[*corev1.Pod](ctx, store, "pod", id)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := store.Get(ctx, t.name, &metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	host, err := podHost(obj.(*corev1.Pod), t.port)
+	host, err := podHost(pod, t.port)
 	return t.url(host), err
 }
 
@@ -81,15 +90,11 @@ func podHost(pod *corev1.Pod, port string) (string, error) {
 
 // findNode also tells whether the location is the node's own API.
 func findNode(ctx context.Context, store *genericregistry.Store, id string) (location *url.URL, own bool, err error) {
-	t, err := parseTarget("node", id)
+	t, node, err := lookup[*corev1.Node](ctx, store, "node", id)
 	if err != nil {
 		return nil, false, err
 	}
-	obj, err := store.Get(ctx, t.name, &metav1.GetOptions{})
-	if err != nil {
-		return nil, false, err
-	}
-	host, err := address(obj.(*corev1.Node))
+	host, err := address(node)
 	if err != nil {
 		return nil, false, err
 	}
@@ -107,15 +112,11 @@ func findNode(ctx context.Context, store *genericregistry.Store, id string) (loc
 type Slices func(ctx context.Context, namespace, service string) ([]*discoveryv1.EndpointSlice, error)
 
 func findEndpoint(ctx context.Context, store *genericregistry.Store, slices Slices, id string) (*url.URL, error) {
-	t, err := parseTarget("service", id)
+	t, service, err := lookup[*corev1.Service](ctx, store, "service", id)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := store.Get(ctx, t.name, &metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	port, err := servicePort(obj.(*corev1.Service), t.port)
+	port, err := servicePort(service, t.port)
 	if err != nil {
 		return nil, err
 	}
