@@ -52,10 +52,7 @@ func write(dir string) {
 		defer mu.Unlock()
 		fmt.Printf(format+"\n", args...)
 	}
-	from, err := strconv.Atoi(os.Getenv("STORE_TEST_FROM"))
-	if err != nil {
-		panic(err)
-	}
+	from, padding := number("STORE_TEST_FROM"), strings.Repeat(" ", number("STORE_TEST_PADDING"))
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
@@ -65,7 +62,7 @@ func write(dir string) {
 				if i%3 == 2 {
 					_, err = s.Client().Delete(context.Background(), key)
 				} else {
-					_, err = s.Client().Put(context.Background(), key, strconv.Itoa(i))
+					_, err = s.Client().Put(context.Background(), key, strconv.Itoa(i)+padding)
 				}
 				if err != nil {
 					panic(err)
@@ -75,6 +72,15 @@ func write(dir string) {
 		})
 	}
 	group.Wait()
+}
+
+// number reads a variable of the environment by which the test configures the writer.
+func number(name string) int {
+	n, err := strconv.Atoi(os.Getenv(name))
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", name, err))
+	}
+	return n
 }
 
 // model is what the store must hold: per key the value after the last acknowledged operation, and the one that may have come after it.
@@ -113,7 +119,7 @@ func (m *model) check(t *testing.T, s *Store) {
 	}
 	there := map[string]string{}
 	for _, kv := range got.Kvs {
-		there[string(kv.Key)] = string(kv.Value)
+		there[string(kv.Key)] = strings.TrimRight(string(kv.Value), " ")
 		if _, known := m.sure[string(kv.Key)]; !known {
 			if _, begun := m.maybe[string(kv.Key)]; !begun {
 				t.Errorf("%s was never written", kv.Key)
@@ -144,11 +150,16 @@ func TestKilledWriters(t *testing.T) {
 	}
 }
 
+func writerCommand(dir string, from, padding int) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), writerDir+"="+dir, fmt.Sprint("STORE_TEST_FROM=", from), fmt.Sprint("STORE_TEST_PADDING=", padding))
+	return cmd
+}
+
 // killedWriters runs the writers, and kills them after they said so many lines.
 func killedWriters(t *testing.T, dir string, m *model, lines int) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), writerDir+"="+dir, "STORE_TEST_FROM="+strconv.Itoa(m.next))
+	cmd := writerCommand(dir, m.next, 0)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/storage/backend"
 
 	"github.com/bayplan/bayplan/internal/atomicfile"
 )
@@ -34,7 +34,7 @@ func openEmbedded(ctx context.Context, options Options) (*Store, error) {
 		return nil, fmt.Errorf("starting the embedded etcd on %s: %w", options.Dir, err)
 	}
 	client := v3client.New(server.Server)
-	d := startDefragmenter(client, options)
+	d := startDefragmenter(server.Server.Backend(), options)
 	return newStore(client, options, d.stop, func() { _ = client.Close() }, server.Close), nil
 }
 
@@ -106,7 +106,7 @@ func embeddedConfig(dir string) *embed.Config {
 	c.MaxRequestBytes = maxRequestBytes
 	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "0"
 	c.BootstrapDefragThresholdMegabytes = bootstrapDefragMegabytes
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger())
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(dir))
 	c.UnsafeNoFsync = false
 	return c
 }
@@ -120,18 +120,19 @@ const (
 	defragCheck = 5 * time.Minute
 )
 
-// defragmenter gives the disk back what compaction freed.
+// defragmenter gives the disk back what compaction freed. It works on the backend: the maintenance service of etcd's client within the process expects
+// the health service of a listening server, and panics.
 type defragmenter struct {
-	client  *clientv3.Client
+	backend backend.Backend
 	options Options
 	last    time.Time
 	cancel  context.CancelFunc
 	ended   chan struct{}
 }
 
-func startDefragmenter(client *clientv3.Client, options Options) *defragmenter {
+func startDefragmenter(b backend.Backend, options Options) *defragmenter {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &defragmenter{client: client, options: options, cancel: cancel, ended: make(chan struct{})}
+	d := &defragmenter{backend: b, options: options, cancel: cancel, ended: make(chan struct{})}
 	go d.run(ctx)
 	return d
 }
@@ -150,24 +151,22 @@ func (d *defragmenter) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			d.check(ctx)
+			d.check()
 		}
 	}
 }
 
 // check reports whether it rewrote the file. An error of etcd is one that its other users see too.
-func (d *defragmenter) check(ctx context.Context) bool {
+func (d *defragmenter) check() bool {
 	now := d.options.Clock.Now()
 	if !d.last.IsZero() && now.Sub(d.last) < defragPause {
 		return false
 	}
-	status, err := d.client.Status(ctx, "")
-	if err != nil || !pays(status.DbSize, status.DbSizeInUse) {
+	if !pays(d.backend.Size(), d.backend.SizeInUse()) {
 		return false
 	}
 	d.last = now
-	_, err = d.client.Defragment(ctx, "")
-	return err == nil
+	return d.backend.Defrag() == nil
 }
 
 func pays(size, inUse int64) bool { return size-inUse >= defragBytes && inUse <= size/2 }

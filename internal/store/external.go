@@ -52,7 +52,7 @@ func (e External) Validate() error {
 
 func (e External) config() (clientv3.Config, error) {
 	config := clientv3.Config{
-		Endpoints: e.Endpoints, DialKeepAliveTime: keepAliveTime, DialKeepAliveTimeout: keepAliveTimeout, Logger: newLogger(),
+		Endpoints: e.Endpoints, DialKeepAliveTime: keepAliveTime, DialKeepAliveTimeout: keepAliveTimeout, Logger: newLogger(strings.Join(e.Endpoints, ",")),
 		MaxCallSendMsgSize: maxRequestBytes,
 	}
 	if !strings.HasPrefix(e.Endpoints[0], "https://") {
