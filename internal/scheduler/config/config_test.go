@@ -39,7 +39,7 @@ func TestDefaultIsThatOfPlugins(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	const all = "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit PodTopologySpread InterPodAffinity"
+	const all = "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit PodTopologySpread InterPodAffinity"
 	const scores = "TaintToleration=3 NodeAffinity=2 NodeResourcesFit=1 PodTopologySpread=2 InterPodAffinity=2 " +
 		"NodeResourcesBalancedAllocation=1 ImageLocality=1"
 	for _, test := range []struct{ name, plugins, want string }{

@@ -26,7 +26,7 @@ const (
 
 // defaults are the plugins enabled by default, in order, with their weights.
 var defaults = []configv1.Plugin{
-	{Name: schedulingGates}, {Name: prioritySort}, {Name: nodeunschedulable.Name}, {Name: nodename.Name},
+	{Name: schedulingGates}, {Name: prioritySort}, {Name: nodename.Name}, {Name: nodeunschedulable.Name},
 	{Name: tainttoleration.Name, Weight: weight(3)}, {Name: nodeaffinity.Name, Weight: weight(2)}, {Name: nodeports.Name},
 	{Name: noderesourcesfit.Name, Weight: weight(1)}, {Name: podtopologyspread.Name, Weight: weight(2)},
 	{Name: interpodaffinity.Name, Weight: weight(2)}, {Name: defaultPreemption},

@@ -95,7 +95,7 @@ func (c *Core) Next(now time.Time) *Attempt {
 	}
 	diagnosis := engine.Diagnose(&pod)
 	attempt.Diagnosis = &diagnosis
-	if engine.Preempts() && diagnosis.Conflict == "" && diagnosis.Nodes > 0 {
+	if engine.Preempts() && diagnosis.Nodes > 0 {
 		c.preempt(item, engine, attempt, now)
 	}
 	group := c.Queue.Reject(item, diagnosis.Plugins(), now)

@@ -72,8 +72,8 @@ func (e *Engine) lot(n int32) int32 {
 // feasible returns the nodes that pass all filters and their number. A nil set stands for the view's own: everything
 // then depends on each node alone, and the tree knows the best.
 func (e *Engine) feasible(v *view, pod *Pod) (ledger.Bitmap, int) {
-	if slots, _, ok := v.restriction(); ok {
-		return e.feasibleAmong(v, pod, slots)
+	if r := v.restriction(); r.named {
+		return e.feasibleAmong(v, pod, r.slots)
 	}
 	v.refresh()
 	nominees := e.contested(pod)
@@ -108,16 +108,6 @@ func (e *Engine) feasibleAmong(v *view, pod *Pod, slots []int32) (ledger.Bitmap,
 		}
 	}
 	return pass, count
-}
-
-// restriction returns the nodes that the pod names, if it names any.
-func (v *view) restriction() (slots []int32, conflict string, ok bool) {
-	for i := range v.filters {
-		if r, is := v.filters[i].Filter.(plugin.Restrictor); is {
-			return r.Restrict()
-		}
-	}
-	return nil, "", false
 }
 
 // ask puts one node before all filters, in order, and returns the first that rejects it.

@@ -15,8 +15,8 @@ type Diagnosis struct {
 	Nodes int
 	// Rejections count the nodes by status. Together they are Nodes.
 	Rejections []Rejection
-	// Conflict is set if no node could ever satisfy the pod, whatever the nodes are.
-	Conflict string
+	// Refusal is why no node was looked at, if so.
+	Refusal string
 }
 
 // Rejection is a status that a number of nodes share.
@@ -29,9 +29,8 @@ type Rejection struct {
 func (e *Engine) Diagnose(pod *Pod) Diagnosis {
 	d := Diagnosis{Nodes: e.ledger.Nodes()}
 	v := e.view(pod.Shape)
-	if slots, conflict, ok := v.restriction(); ok {
-		d.Conflict = conflict
-		d.named(e, v, pod, slots)
+	if r := v.restriction(); r.named {
+		d.named(e, v, pod, r)
 		return d
 	}
 	v.refresh()
@@ -44,9 +43,10 @@ func (e *Engine) Diagnose(pod *Pod) Diagnosis {
 		}
 	}
 	for _, slot := range e.contested(pod) {
-		if kept.Has(slot) {
-			e.besides(v, pod, slot, counts)
+		if r := v.rejects(slot); r.filter >= 0 {
+			counts[r]--
 		}
+		counts[e.rejection(v, pod, slot)]++
 	}
 	d.collect(v, counts)
 	return d
@@ -81,8 +81,14 @@ func (e *Engine) countRejections(v *view, counts map[rejection]int) {
 }
 
 // rejects puts one node before all filters.
-func (v *view) rejects(slot int32) rejection {
+func (v *view) rejects(slot int32) rejection { return v.rejectsBut(slot, 0) }
+
+// rejectsBut is rejects without the filters in the mask.
+func (v *view) rejectsBut(slot int32, mask uint64) rejection {
 	for i := range v.filters {
+		if mask>>i&1 != 0 {
+			continue
+		}
 		if code := v.filters[i].Node(slot); code != plugin.Pass {
 			return rejection{i, code}
 		}
@@ -90,19 +96,11 @@ func (v *view) rejects(slot int32) rejection {
 	return rejection{filter: -1}
 }
 
-// besides counts why a node does not take the pod beside those nominated to it.
-func (e *Engine) besides(v *view, pod *Pod, slot int32, counts map[rejection]int) {
-	mark := e.addRivals(pod, slot)
-	v.follow()
-	if r := v.rejects(slot); r.filter >= 0 {
-		counts[r]++
-	}
-	e.ledger.Rollback(mark)
-	v.follow()
-}
-
 func (d *Diagnosis) collect(v *view, counts map[rejection]int) {
 	for r, n := range counts {
+		if n == 0 || r.filter < 0 {
+			continue
+		}
 		d.Rejections = append(d.Rejections, Rejection{Status: v.filters[r.filter].Explain(r.code), Nodes: n})
 	}
 	slices.SortFunc(d.Rejections, func(a, b Rejection) int {
@@ -111,46 +109,27 @@ func (d *Diagnosis) collect(v *view, counts map[rejection]int) {
 }
 
 // named diagnoses a pod that names its nodes: the others are rejected unseen.
-func (d *Diagnosis) named(e *Engine, v *view, pod *Pod, slots []int32) {
+func (d *Diagnosis) named(e *Engine, v *view, pod *Pod, r restriction) {
 	counts := map[rejection]int{}
-	for _, slot := range slots {
-		if r := v.rejects(slot); r.filter >= 0 {
-			counts[r]++
-		} else {
-			e.besides(v, pod, slot, counts)
-		}
+	for _, slot := range r.slots {
+		counts[e.rejection(v, pod, slot)]++
 	}
 	d.collect(v, counts)
-	if others := d.Nodes - len(slots); others > 0 {
-		d.Rejections = append(d.Rejections, Rejection{v.notNamed(), others})
+	if others := d.Nodes - len(r.slots); others > 0 {
+		d.Rejections = append(d.Rejections, Rejection{r.outside, others})
 	}
-}
-
-// outside tells whether a node is none of those that the pod names, and the status that it then has.
-func (v *view) outside(slot int32) (plugin.Status, bool) {
-	slots, _, ok := v.restriction()
-	if !ok || slices.Contains(slots, slot) {
-		return plugin.Status{}, false
+	if r.refused {
+		d.Refusal = strings.Join(r.outside.Reasons, ", ")
 	}
-	return v.notNamed(), true
-}
-
-// notNamed is the status of nodes that a pod that names nodes does not name.
-func (v *view) notNamed() plugin.Status {
-	for i := range v.filters {
-		if _, is := v.filters[i].Filter.(plugin.Restrictor); is {
-			reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", v.filters[i].name)
-			return plugin.Reject(v.filters[i].name, plugin.Unresolvable, reason)
-		}
-	}
-	return plugin.Status{}
 }
 
 // Plugins returns the names of the plugins that rejected nodes, sorted.
 func (d *Diagnosis) Plugins() []string {
 	set := map[string]bool{}
 	for _, r := range d.Rejections {
-		set[r.Plugin] = true
+		for _, name := range strings.Split(r.Plugin, ",") {
+			set[name] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(set))
 }
@@ -161,8 +140,8 @@ func (d *Diagnosis) Message() string {
 		return "no nodes available to schedule pods"
 	}
 	text := fmt.Sprintf("0/%d nodes are available:", d.Nodes)
-	if d.Conflict != "" {
-		return text + " " + d.Conflict + "."
+	if d.Refusal != "" {
+		return text + " " + d.Refusal + "."
 	}
 	return text + " " + Summary(d.Rejections) + "."
 }

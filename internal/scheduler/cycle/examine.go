@@ -71,16 +71,7 @@ func (e *Engine) judged(v *view, pod *Pod, slot int32, passed bool) NodeResult {
 		result.Rejected = &status
 		return result
 	}
-	r := v.rejects(slot)
-	if r.filter < 0 {
-		mark := e.addRivals(pod, slot)
-		v.follow()
-		r = v.rejects(slot)
-		defer func() {
-			e.ledger.Rollback(mark)
-			v.follow()
-		}()
-	}
+	r := e.rejection(v, pod, slot)
 	status := v.filters[r.filter].Explain(r.code)
 	result.Rejected = &status
 	return result

@@ -78,15 +78,39 @@ func rivals(nominee *ledger.Pod, pod *Pod) bool {
 // fitsBeside reports whether a node that takes the pod also takes it with the pods of no lower priority that are
 // nominated to the node.
 func (e *Engine) fitsBeside(v *view, pod *Pod, slot int32) bool {
-	if len(e.rivals(pod, slot)) == 0 {
-		return true
+	return e.besideRivals(v, pod, slot).filter < 0
+}
+
+// rejection is the first filter that rejects a node: in front of the pods of no lower priority that are nominated to it,
+// or else without them.
+func (e *Engine) rejection(v *view, pod *Pod, slot int32) rejection {
+	if r := e.besideRivals(v, pod, slot); r.filter >= 0 {
+		return r
 	}
+	return v.rejects(slot)
+}
+
+func (e *Engine) besideRivals(v *view, pod *Pod, slot int32) rejection {
+	if len(e.rivals(pod, slot)) == 0 {
+		return rejection{filter: -1}
+	}
+	skipped := v.skipped()
 	mark := e.addRivals(pod, slot)
 	v.follow()
-	_, code := v.ask(slot)
+	r := v.rejectsBut(slot, skipped)
 	e.ledger.Rollback(mark)
 	v.follow()
-	return code == plugin.Pass
+	return r
+}
+
+// skipped has one bit for each filter that has nothing to say as things are.
+func (v *view) skipped() (mask uint64) {
+	for i := range v.filters {
+		if s, ok := v.filters[i].Filter.(plugin.Skipper); ok && s.Skips() {
+			mask |= 1 << i
+		}
+	}
+	return mask
 }
 
 // addRivals starts a what-if with the pods nominated to a node that the given one has to leave room for.

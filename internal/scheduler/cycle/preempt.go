@@ -45,7 +45,7 @@ func (e *Engine) Preempt(pod *Pod, never bool) *Eviction {
 	if why := e.mayNotPreempt(v, pod, never); why != "" {
 		return &Eviction{Message: "preemption: not eligible due to " + why}
 	}
-	slots := e.resolvable(v)
+	slots := e.resolvable(v, pod)
 	candidates, tried := e.candidates(v, pod, slots)
 	if len(candidates) == 0 {
 		return &Eviction{Message: e.noCandidates(tried), Helpless: true, Considered: len(slots)}
@@ -78,12 +78,29 @@ func (e *Engine) mayNotPreempt(v *view, pod *Pod, never bool) string {
 }
 
 // resolvable returns the nodes that reject the pod for a reason that the removal of pods could take away.
-func (e *Engine) resolvable(v *view) []int32 {
-	among, _, named := v.restriction()
-	if !named {
-		return v.resolvable()
+func (e *Engine) resolvable(v *view, pod *Pod) []int32 {
+	r := v.restriction()
+	if r.named {
+		return slices.DeleteFunc(r.slots, func(slot int32) bool { return !e.removable(v, pod, slot) })
 	}
-	return slices.DeleteFunc(among, func(slot int32) bool { return !v.removable(slot) })
+	slots := v.resolvable()
+	for _, slot := range e.contested(pod) {
+		at, found := slices.BinarySearch(slots, slot)
+		switch removable := e.removable(v, pod, slot); {
+		case found && !removable:
+			slots = slices.Delete(slots, at, at+1)
+		case !found && removable:
+			slots = slices.Insert(slots, at, slot)
+		}
+	}
+	return slots
+}
+
+// removable reports whether a node rejects the pod, beside those nominated to it, for a reason that the removal of pods
+// could take away.
+func (e *Engine) removable(v *view, pod *Pod, slot int32) bool {
+	r := e.rejection(v, pod, slot)
+	return r.filter < 0 || v.filters[r.filter].Explain(r.code).Verdict == plugin.Unschedulable
 }
 
 // resolvable is for pods that do not name their nodes: what local filters said is known already.

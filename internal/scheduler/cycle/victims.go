@@ -73,20 +73,11 @@ func (e *Engine) reprieve(v *view, pod *Pod, slot int32, lower []*ledger.Pod) *c
 // rejected tells why a node does not take the pod beside those nominated to it, nil if it does.
 func (e *Engine) rejected(v *view, pod *Pod, slot int32) *plugin.Status {
 	v.follow()
-	f, code := v.ask(slot)
-	if code == plugin.Pass && len(e.rivals(pod, slot)) > 0 {
-		mark := e.addRivals(pod, slot)
-		v.follow()
-		f, code = v.ask(slot)
-		defer func() {
-			e.ledger.Rollback(mark)
-			v.follow()
-		}()
-	}
-	if code == plugin.Pass {
+	r := e.rejection(v, pod, slot)
+	if r.filter < 0 {
 		return nil
 	}
-	status := f.Explain(code)
+	status := v.filters[r.filter].Explain(r.code)
 	return &status
 }
 

@@ -61,9 +61,14 @@ type BlockFilter interface {
 
 // Restrictor is a filter that allows only the few nodes that the pod names. The others are not even looked at.
 type Restrictor interface {
-	// Restrict returns the slots of the nodes named that exist; ok is false if the pod names none. conflict is the
-	// reason if no node could ever satisfy it.
-	Restrict() (slots []int32, conflict string, ok bool)
+	// Restrict returns the names, whether there are such nodes or not; ok is false if the pod names none.
+	Restrict() (names []string, ok bool)
+}
+
+// Refuser is a filter that can tell before looking at any node that none takes the pod (kube-scheduler's PreFilter).
+type Refuser interface {
+	// Refuse returns why, ok is false if nodes have to be looked at.
+	Refuse() (status Status, ok bool)
 }
 
 // Score rates nodes for one shape of pod, higher is better unless it is normalised the other way round.
@@ -126,6 +131,12 @@ type Follower interface {
 // followers are idle a decision needs to look at no column.
 type Idler interface {
 	Idle() bool
+}
+
+// Skipper is a filter that has nothing to say about a pod as things are, so that kube-scheduler skips it in the whole
+// cycle: it is then not asked about what-if changes either.
+type Skipper interface {
+	Skips() bool
 }
 
 // Staler is a local filter or score that can notice that everything it said must be asked again.

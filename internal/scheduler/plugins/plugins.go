@@ -22,7 +22,7 @@ func Default() cycle.Profile {
 	spread, near := podtopologyspread.New(), interpodaffinity.New()
 	return cycle.Profile{
 		Filters: []plugin.FilterPlugin{
-			nodeunschedulable.Plugin{}, nodename.Plugin{}, taints, affinity, nodeports.Plugin{}, fit, spread, near,
+			nodename.Plugin{}, nodeunschedulable.Plugin{}, taints, affinity, nodeports.Plugin{}, fit, spread, near,
 		},
 		Preemption: &cycle.Preemption{MinCandidatePercentage: 10, MinCandidates: 100},
 		Scores: []cycle.WeightedScore{

@@ -54,6 +54,9 @@ func (f *filter) effect(other *shape.Shape) (steps []step) {
 // Idle implements plugin.Idler.
 func (f *filter) Idle() bool { return len(f.affinity) == 0 && f.empty() }
 
+// Skips implements plugin.Skipper: the pod has no terms, and those of no other pod concern it.
+func (f *filter) Skips() bool { return len(f.affinity)+len(f.anti) == 0 && f.empty() }
+
 // alone reports whether no pod anywhere matches the shape's own affinity.
 func (f *filter) alone() bool {
 	for i := range f.counters {

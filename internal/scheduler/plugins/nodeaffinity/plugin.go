@@ -84,20 +84,15 @@ func (f *filter) Explain(code plugin.Code) plugin.Status {
 }
 
 // Restrict implements plugin.Restrictor: a pod whose every alternative names nodes, as those of DaemonSets do.
-func (f *filter) Restrict() (slots []int32, conflict string, ok bool) {
-	names, ok := f.own.Names()
-	if !ok {
-		return nil, "", false
+func (f *filter) Restrict() (names []string, ok bool) { return f.own.Names() }
+
+// Refuse implements plugin.Refuser: every alternative names several nodes at once.
+func (f *filter) Refuse() (status plugin.Status, ok bool) {
+	names, named := f.own.Names()
+	if !named || len(names) > 0 {
+		return plugin.Status{}, false
 	}
-	if len(names) == 0 {
-		return nil, ReasonConflict, true
-	}
-	for _, name := range names {
-		if slot, known := f.ledger.Slot(name); known {
-			slots = append(slots, slot)
-		}
-	}
-	return slots, "", true
+	return plugin.Reject(Name, plugin.Unresolvable, ReasonConflict), true
 }
 
 // NewScore implements plugin.ScorePlugin.

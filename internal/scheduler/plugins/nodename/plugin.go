@@ -43,6 +43,9 @@ func (f *filter) Column(pass ledger.Bitmap, fail func(int32, plugin.Code)) {
 	plugin.FilterColumn(f, pass, fail)
 }
 
+// Restrict implements plugin.Restrictor.
+func (f *filter) Restrict() (names []string, ok bool) { return []string{f.name}, true }
+
 func (f *filter) Explain(plugin.Code) plugin.Status {
 	return plugin.Reject(Name, plugin.Unresolvable, Reason)
 }
