@@ -158,6 +158,6 @@ func (l *Ledger) count1(s *shape.Shape, slot int32, sign int64) {
 		l.growResources(r.Resource)
 		l.requested[r.Resource][slot] += sign * r.Amount
 	}
-	l.Scoring[shape.CPU][slot] += sign * s.Scoring[shape.CPU]
-	l.Scoring[shape.Memory][slot] += sign * s.Scoring[shape.Memory]
+	l.Scoring[shape.CPU][slot] += sign * s.Counted[shape.CPU]
+	l.Scoring[shape.Memory][slot] += sign * s.Counted[shape.Memory]
 }

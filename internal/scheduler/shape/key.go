@@ -59,8 +59,9 @@ func (k *key) sums(s *sums) {
 		k.number(int64(r.Resource))
 		k.number(r.Amount)
 	}
-	k.number(s.scoring[CPU])
-	k.number(s.scoring[Memory])
+	for _, amount := range [...]int64{s.scoring[CPU], s.scoring[Memory], s.counted[CPU], s.counted[Memory]} {
+		k.number(amount)
+	}
 }
 
 func (k *key) tolerations(list []v1.Toleration) {

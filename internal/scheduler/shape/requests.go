@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -22,14 +23,14 @@ var scoringDefaults = v1.ResourceList{
 
 // sums is the working space of one pod's request calculation.
 type sums struct {
-	requests []Request
-	scoring  [2]int64
+	requests         []Request
+	scoring, counted [2]int64
 }
 
 // sum adds up what the pod requests. Most pods have plain containers only and are summed here without an allocation;
 // init containers, sidecars, pod-level resources and resizes go through the library that defines their rules.
 func (t *Table) sum(pod *v1.Pod, out *sums) {
-	out.requests, out.scoring = out.requests[:0], [2]int64{}
+	out.requests, out.scoring, out.counted = out.requests[:0], [2]int64{}, [2]int64{}
 	if !plain(pod) {
 		t.sumByLibrary(pod, out)
 		return
@@ -45,6 +46,7 @@ func (t *Table) sum(pod *v1.Pod, out *sums) {
 		out.scoring[CPU] += scored(pod.Spec.Overhead, v1.ResourceCPU, 0)
 		out.scoring[Memory] += scored(pod.Spec.Overhead, v1.ResourceMemory, 0)
 	}
+	out.counted = out.scoring
 	t.finish(out)
 }
 
@@ -117,11 +119,23 @@ func (t *Table) sumByLibrary(pod *v1.Pod, out *sums) {
 		UseStatusResources: true,
 		InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	}
-	t.add(helpers.PodRequests(pod, options), out)
-	options.NonMissingContainerRequests = scoringDefaults
-	scoring := helpers.PodRequests(pod, options)
-	out.scoring = [2]int64{scored(scoring, v1.ResourceCPU, 0), scored(scoring, v1.ResourceMemory, 0)}
+	requests := helpers.PodRequests(pod, options)
+	t.add(requests, out)
+	missing := scoringDefaults
+	if helpers.IsPodLevelRequestsSet(pod) {
+		missing = maps.Clone(missing)
+		maps.DeleteFunc(missing, func(name v1.ResourceName, _ resource.Quantity) bool { _, named := requests[name]; return named })
+	}
+	out.counted = withDefaults(pod, options, missing)
+	out.scoring = withDefaults(pod, helpers.PodResourcesOptions{SkipPodLevelResources: true}, scoringDefaults)
 	t.finish(out)
+}
+
+// withDefaults sums CPU and memory where containers that do not name a resource have the default given for it, if any.
+func withDefaults(pod *v1.Pod, options helpers.PodResourcesOptions, defaults v1.ResourceList) [2]int64 {
+	options.NonMissingContainerRequests = defaults
+	list := helpers.PodRequests(pod, options)
+	return [2]int64{scored(list, v1.ResourceCPU, 0), scored(list, v1.ResourceMemory, 0)}
 }
 
 func (t *Table) add(list v1.ResourceList, out *sums) {

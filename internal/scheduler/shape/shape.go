@@ -25,8 +25,12 @@ type Shape struct {
 	NodeName string
 	// Requests holds the resources requested, greater than zero, in the order of their index.
 	Requests []Request
-	// Scoring holds the requests that scores count with: 100m CPU and 200 MiB for each container that names none.
+	// Scoring holds the requests that scores count with before the pod has a node: 100m CPU and 200 MiB for each container
+	// that names none. As in kube-scheduler, requests of the pod itself (pod-level resources) do not show in it.
 	Scoring [2]int64
+	// Counted is what a pod of the shape adds to its node's sum for scores once it is there. A pod's own requests are in it,
+	// and only resources that neither the pod nor any container names get defaults.
+	Counted [2]int64
 
 	Tolerations []v1.Toleration
 	// Node is what spec.nodeSelector and the required node affinity select; nil if the pod selects nothing.
@@ -35,10 +39,8 @@ type Shape struct {
 	Preferred []PreferredNode
 
 	Ports []Port
-	// Images are the normalised names of all container images, with repetitions.
+	// Images are the normalised names of the images of all containers and volumes, with repetitions.
 	Images []string
-	// Containers is the number of containers, init containers included.
-	Containers int
 
 	Spread []SpreadConstraint
 	// Owner is the controller of the pod: with the pod's labels it decides which default spread constraints apply.

@@ -75,13 +75,12 @@ func (t *Table) write(pod *v1.Pod, nodeName string) {
 
 func (t *Table) build(pod *v1.Pod, nodeName string) *Shape {
 	s := &Shape{
-		Class: t.class(pod), NodeName: nodeName, Scoring: t.sums.scoring,
+		Class: t.class(pod), NodeName: nodeName, Scoring: t.sums.scoring, Counted: t.sums.counted,
 		Requests:    append([]Request(nil), t.sums.requests...),
 		Tolerations: pod.Spec.Tolerations,
 		Node:        nodeSelector(&pod.Spec), Preferred: preferredNodes(&pod.Spec),
 		Ports: ports(pod), Images: images(pod),
-		Containers: len(pod.Spec.Containers) + len(pod.Spec.InitContainers),
-		Spread:     CompileSpread(pod.Spec.TopologySpreadConstraints, pod.Labels), Owner: ownerOf(pod),
+		Spread: CompileSpread(pod.Spec.TopologySpreadConstraints, pod.Labels), Owner: ownerOf(pod),
 	}
 	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		s.Affinity = t.terms(pod, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)

@@ -13,7 +13,7 @@ import (
 // Name is the plugin's name in configurations.
 const Name = "ImageLocality"
 
-// Less than low counts for nothing, more than high times the number of containers counts for no more.
+// Less than low counts for nothing, more than high times the number of images counts for no more.
 const (
 	low  = 23 << 20
 	high = 1000 << 20
@@ -33,7 +33,7 @@ func (p *Plugin) NewScore(l *ledger.Ledger, s *shape.Shape) plugin.Score {
 	if len(s.Images) == 0 {
 		return nil
 	}
-	rated := &score{plugin: p, ledger: l, images: s.Images, high: high * int64(s.Containers)}
+	rated := &score{plugin: p, ledger: l, images: s.Images, high: high * int64(len(s.Images))}
 	rated.look()
 	return rated
 }
