@@ -44,9 +44,13 @@ func (l *Ledger) Violating(pods []*Pod) []bool {
 	}
 	for p, pod := range pods {
 		for i, name := range names {
-			if l.budgets[name].covers(pod) {
-				left[i]--
-				out[p] = out[p] || left[i] < 0
+			if !l.budgets[name].covers(pod) {
+				continue
+			}
+			// Once it has violated one, a pod uses up none of the others.
+			if left[i]--; left[i] < 0 {
+				out[p] = true
+				break
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // Image is a container image that at least one node has.
 type Image struct {
-	// Size is what the first node that reported the image said.
+	// Size is what the first node that reported the image said, or the last one that has it.
 	Size int64
 	// Nodes are the slots of the nodes that have it.
 	Nodes map[int32]struct{}
@@ -41,14 +41,19 @@ func (l *Ledger) ImageRevision() uint64 { return l.images.revision }
 func (l *Ledger) setImages(slot int32, images []v1.ContainerImage) Kind {
 	node := &l.nodes[slot]
 	var now []int32
+	resized := false
 	for i := range images {
 		for _, name := range images[i].Names {
-			now = append(now, l.images.number(name, images[i].SizeBytes))
+			image := l.images.number(name, images[i].SizeBytes)
+			if l.images.outgrown(image, slot, images[i].SizeBytes) && !slices.Contains(now, image) {
+				l.images.list[image].Size, resized = images[i].SizeBytes, true
+			}
+			now = append(now, image)
 		}
 	}
 	slices.Sort(now)
 	now = slices.Compact(now)
-	if slices.Equal(now, node.images) {
+	if slices.Equal(now, node.images) && !resized {
 		return 0
 	}
 	l.images.revision++
@@ -79,6 +84,13 @@ func (t *imageTable) number(name string, size int64) int32 {
 	}
 	t.index[name] = image
 	return image
+}
+
+// outgrown reports whether the only node with an image now reports another size.
+func (t *imageTable) outgrown(image, slot int32, size int64) bool {
+	entry := t.list[image]
+	_, has := entry.Nodes[slot]
+	return has && len(entry.Nodes) == 1 && entry.Size != size
 }
 
 func (t *imageTable) leave(image, slot int32) {
