@@ -161,7 +161,8 @@ func (c *counts) match(s *shape.Shape) uint64 {
 		return mask
 	}
 	for i := range c.list {
-		if c.list[i].Selector.Selects(s.Class.Labels) {
+		// An empty selector selects the pod itself but, in kube-scheduler too, counts nobody.
+		if sel := c.list[i].Selector; !sel.Empty() && sel.Selects(s.Class.Labels) {
 			mask |= 1 << i
 		}
 	}
