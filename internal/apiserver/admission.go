@@ -1,28 +1,60 @@
 package apiserver
 
 import (
+	"io"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
+	"k8s.io/utils/clock"
+
+	"github.com/bayplan/bayplan/internal/apiserver/admission/limitranger"
+	"github.com/bayplan/bayplan/internal/apiserver/admission/runtimeclass"
 )
 
 // immortal namespaces cannot be deleted.
 var immortal = sets.New(metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease)
 
-// admission puts the admission plugins in order.
-func (s *Server) admission(factory informers.SharedInformerFactory) (admission.Interface, error) {
-	namespaces, err := lifecycle.NewLifecycle(immortal)
+// admissionPlugin is one step of admission: the name by which users know it, and what makes it.
+type admissionPlugin struct {
+	name string
+	make func() (admission.Interface, error)
+}
+
+// admissionPlugins are the plugins in the order in which they are asked, which is kube-apiserver's: a plugin counts on what those before it have filled in.
+func (s *Server) admissionPlugins(factory informers.SharedInformerFactory) []admissionPlugin {
+	return []admissionPlugin{
+		{lifecycle.PluginName, func() (admission.Interface, error) { return lifecycle.NewLifecycle(immortal) }},
+		{limitranger.Name, func() (admission.Interface, error) { return limitranger.New(s.client, factory, clock.RealClock{}), nil }},
+		{runtimeclass.Name, func() (admission.Interface, error) { return runtimeclass.New(s.client, factory), nil }},
+	}
+}
+
+// admission makes the chain of plugins. The library's own get what they ask for by its initializer; ours were made with what they need.
+func (s *Server) admission(c *genericapiserver.Config, factory informers.SharedInformerFactory) (admission.Interface, error) {
+	all := admission.NewPlugins()
+	var names []string
+	for _, plugin := range s.admissionPlugins(factory) {
+		all.Register(plugin.name, func(io.Reader) (admission.Interface, error) { return plugin.make() })
+		names = append(names, plugin.name)
+	}
+	needs := initializer.New(s.client, nil, factory, c.Authorization.Authorizer, utilfeature.DefaultFeatureGate, c.EffectiveVersion, c.DrainedNotify(), nil)
+	chain, err := all.NewFromPlugins(names, unconfigured{}, needs, admission.DecoratorFunc(admissionmetrics.WithControllerMetrics))
 	if err != nil {
 		return nil, err
 	}
-	namespaces.SetExternalKubeClientSet(s.client)
-	namespaces.SetExternalKubeInformerFactory(factory)
-	if err := namespaces.ValidateInitialization(); err != nil {
-		return nil, err
-	}
-	return admissionmetrics.WithStepMetrics(admission.NewChainHandler(namespaces)), nil
+	return admissionmetrics.WithStepMetrics(chain), nil
 }
+
+// unconfigured: no plugin has a configuration file.
+type unconfigured struct{}
+
+// ConfigFor implements admission.ConfigProvider.
+func (unconfigured) ConfigFor(string) (io.Reader, error) { return nil, nil }

@@ -38,7 +38,7 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 	if c.Authorization.Authorizer, err = s.authorizer(factory); err != nil {
 		return nil, err
 	}
-	if c.AdmissionControl, err = s.admission(factory); err != nil {
+	if c.AdmissionControl, err = s.admission(c, factory); err != nil {
 		return nil, err
 	}
 	c.SecureServing, err = secureServing(config)
