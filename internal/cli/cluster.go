@@ -91,8 +91,8 @@ func (o *clusterOptions) run(ctx context.Context) error {
 		return errors.Join(err, o.stop(c))
 	}
 	fmt.Fprintf(o.out, "%s after %.2f s: %s, context %q in %s\n", readyWord, time.Since(begun).Seconds(), c.Admin().Host, contextName, o.file.Path)
-	if o.config.Nodes == 0 {
-		fmt.Fprintln(o.out, "There are no nodes; pods stay Pending. (Nodes need Linux and root.)")
+	if has, err := c.HasNodes(ctx); err == nil && !has {
+		fmt.Fprintln(o.out, "There are no nodes; pods stay Pending. (Nodes need Linux and root; simulated ones do not: --sim-nodes.)")
 	}
 	select {
 	case <-ctx.Done():

@@ -11,6 +11,7 @@ import (
 
 type upOptions struct {
 	clusterOptions
+	simulatedOptions
 	detach bool
 }
 
@@ -22,7 +23,8 @@ func newUp() *cobra.Command {
 		Long: "Start a cluster in this process: API server with its store, controllers, scheduler, and nodes that run containers.\n" +
 			"Ctrl-C, or `bayplan down`, stops it in order and keeps the data directory; the next start brings everything back.",
 		Example: "  # A cluster with one node; then, in another terminal, kubectl get nodes\n  sudo bayplan up\n\n" +
-			"  # The API alone, which needs no privileges, in the background\n  bayplan up --nodes 0 --detach",
+			"  # The API alone, which needs no privileges, in the background\n  bayplan up --nodes 0 --detach\n\n" +
+			"  # A thousand simulated nodes, which need none either\n  bayplan up --nodes 0 --sim-nodes 1000",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.out = cmd.OutOrStdout()
@@ -38,7 +40,8 @@ func newUp() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&o.config.Nodes, "nodes", 1, "How many nodes that run containers (needs Linux and root). Without root the default is 0.")
 	flags.BoolVar(&o.detach, "detach", false, "Return when the cluster is ready and let it run in the background, until `bayplan down`.")
-	o.addFlags(flags)
+	o.clusterOptions.addFlags(flags)
+	o.simulatedOptions.addFlags(flags)
 	return cmd
 }
 
@@ -47,7 +50,10 @@ func (o *upOptions) Complete(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("nodes") && cluster.CheckNodes() != nil {
 		o.config.Nodes = 0
 	}
-	return o.complete(cmd)
+	if err := o.simulatedOptions.complete(&o.config); err != nil {
+		return err
+	}
+	return o.clusterOptions.complete(cmd)
 }
 
 // Validate refuses what makes no sense.
@@ -58,7 +64,10 @@ func (o *upOptions) Validate() error {
 	case o.config.Nodes > cluster.MaxNodes:
 		return fmt.Errorf("--nodes %d: at most %d nodes run in one process", o.config.Nodes, cluster.MaxNodes)
 	}
-	if err := o.validate(); err != nil || o.config.Nodes == 0 {
+	if err := o.simulatedOptions.validate(); err != nil {
+		return err
+	}
+	if err := o.clusterOptions.validate(); err != nil || o.config.Nodes == 0 {
 		return err
 	}
 	return cluster.CheckNodes()

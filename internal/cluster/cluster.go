@@ -29,6 +29,8 @@ type Config struct {
 	Port int
 	// Nodes is how many nodes run containers; they need Linux and root.
 	Nodes int
+	// Simulated are nodes behind which no machine stands; without it Nodes that ask for being simulated are not.
+	Simulated *Simulated
 	// Controllers are the names of those that run, all when empty.
 	Controllers []string
 	// NoScheduler leaves pods to a scheduler that runs elsewhere.
@@ -53,7 +55,9 @@ type Cluster struct {
 	control *controlPlane
 	admin   *rest.Config
 	fabric  *network.Fabric
-	times   *timeline
+	// simulation is nil without simulated nodes.
+	simulation *simulation
+	times      *timeline
 	// undo stops what was started, the last first.
 	undo []func(context.Context) error
 
@@ -109,6 +113,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	c.openSimulation(&plane)
 	if c.control, err = startControlPlane(ctx, plane, c.times); err != nil {
 		return errors.Join(err, closeAll(plane.listeners))
 	}
@@ -117,7 +122,10 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.admin, err = c.control.adminConfig(); err != nil {
 		return err
 	}
-	if err := c.startParts(ctx); err != nil || c.config.Nodes == 0 {
+	if err := c.startParts(ctx); err != nil {
+		return err
+	}
+	if err := c.awaitSimulated(ctx); err != nil || c.config.Nodes == 0 {
 		return err
 	}
 	return c.startNodes(ctx)

@@ -90,10 +90,15 @@ func (c *Cluster) newParts(ctx context.Context) (*parts, error) {
 	if err == nil && !c.config.NoScheduler {
 		s, err = c.scheduler(p.shared)
 	}
+	var simulate func(context.Context)
+	if err == nil {
+		simulate, err = c.simulate(p)
+	}
 	if err != nil {
 		p.stop()
 		return nil, err
 	}
+	p.group.Go(func() { simulate(running) })
 	p.run(running, controllers, s)
 	return p, nil
 }

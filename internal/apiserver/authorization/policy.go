@@ -14,7 +14,9 @@ const (
 	ControllerManager = user.KubeControllerManager
 	NodeUserPrefix    = "system:node:"
 	NodesGroup        = user.NodesGroup
-	nodeLeases        = "kube-node-lease"
+	// Fleet is who reports for simulated nodes.
+	Fleet      = "bayplan:fleet"
+	nodeLeases = "kube-node-lease"
 )
 
 func allow(verbs, group, resources string) rbacv1.PolicyRule {
@@ -46,6 +48,13 @@ var policy = map[string][]rbacv1.PolicyRule{
 	// The garbage collector and the namespace controller delete whatever there is, of kinds that are not known today.
 	"user:" + ControllerManager: {
 		allow("get list watch create update patch delete deletecollection", "*", "*"),
+	},
+	"user:" + Fleet: {
+		allow(readVerbs+" create patch", "", "nodes"),
+		allow("patch update", "", "nodes/status pods/status"),
+		allow(readVerbs+" delete", "", "pods"),
+		allow("create patch update", "", "events"),
+		allow("create get update", "coordination.k8s.io", "leases"),
 	},
 	"group:" + NodesGroup: {
 		allow(readVerbs, "", "services endpoints"),
