@@ -227,3 +227,39 @@ func TestSiblings(t *testing.T) {
 		t.Error("the deleted Service still selects")
 	}
 }
+
+func TestPodViolatesOneBudget(t *testing.T) {
+	l := ledger.New()
+	for _, name := range []string{"first", "second"} {
+		allowed := int32(0)
+		if name == "second" {
+			allowed = 1
+		}
+		l.SetBudget(&ledger.Budget{Namespace: "default", Name: name, Allowed: allowed, Selector: labels.SelectorFromSet(labels.Set{name: "yes"})})
+	}
+	both := add(t, l, "both", "n1", "labels=first=yes,second=yes")
+	one := add(t, l, "one", "n1", "labels=second=yes")
+	more := add(t, l, "more", "n1", "labels=second=yes")
+	if got := l.Violating([]*ledger.Pod{both, one, more}); !slices.Equal(got, []bool{true, false, true}) {
+		t.Errorf("violating are %v, want the first, which leaves the second budget alone, and the last", got)
+	}
+}
+
+func TestLastNodeWithAnImageTellsItsSize(t *testing.T) {
+	l := ledger.New()
+	l.SetNode(transcript.Node(t, "n1", "image=app:100"))
+	l.SetNode(transcript.Node(t, "n2", "image=app:200"))
+	size := func() int64 { return l.Image("app:latest").Size >> 20 }
+	if size() != 100 {
+		t.Errorf("size is %d MiB, want that of the first node", size())
+	}
+	l.SetNode(transcript.Node(t, "n1", "image=app:300"))
+	if size() != 100 {
+		t.Errorf("size is %d MiB, want the first as long as others have the image", size())
+	}
+	l.DeleteNode("n1")
+	l.SetNode(transcript.Node(t, "n2", "image=app:400"))
+	if size() != 400 {
+		t.Errorf("size is %d MiB, want what the only node says", size())
+	}
+}

@@ -175,3 +175,30 @@ func TestImageName(t *testing.T) {
 		}
 	}
 }
+
+func TestPodLevelRequests(t *testing.T) {
+	pod := transcript.Pod(t, "a", "cpu=1")
+	pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "second", Image: "second"})
+	pod.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("3")}}
+	s := shape.NewTable().Compile(pod)
+	const defaultMemory = 200 << 20
+	if want := [2]int64{1100, 2 * defaultMemory}; s.Scoring != want {
+		t.Errorf("scores count with %v, want the containers' %v", s.Scoring, want)
+	}
+	if want := [2]int64{3000, 2 * defaultMemory}; s.Counted != want {
+		t.Errorf("the node's sum grows by %v, want %v: the pod's own CPU, and memory that nobody names", s.Counted, want)
+	}
+	if len(s.Requests) != 1 || s.Requests[0].Amount != 3000 {
+		t.Errorf("requests are %v, want the pod's own", s.Requests)
+	}
+}
+
+func TestImagesOfVolumesCount(t *testing.T) {
+	pod := transcript.Pod(t, "a", "image=app")
+	pod.Spec.Volumes = []v1.Volume{
+		{Name: "data", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "model"}}}, {Name: "none"},
+	}
+	if got := shape.NewTable().Compile(pod).Images; len(got) != 2 || got[1] != "model:latest" {
+		t.Errorf("images are %v, want the container's and the volume's", got)
+	}
+}
