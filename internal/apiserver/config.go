@@ -3,6 +3,7 @@ package apiserver
 import (
 	"crypto/tls"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -22,12 +23,16 @@ import (
 var longRunning = genericfilters.BasicLongRunningRequestCheck(
 	sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
 
+// watchGrace is how long watches have to end when the server stops. Without it they would go on, and hold it up, until their clients end them.
+const watchGrace = 2 * time.Second
+
 func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Config, factory informers.SharedInformerFactory) (*genericapiserver.Config, error) {
 	c := genericapiserver.NewConfig(scheme.codecs)
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	c.ExternalAddress = s.address
 	c.LoopbackClientConfig = loopback
 	c.LongRunningFunc = longRunning
+	c.ShutdownWatchTerminationGracePeriod = watchGrace
 	c.RESTOptionsGetter = &storageOptions{scheme: scheme, decorator: config.Store.Decorator()}
 	c.Authentication.Authenticator = authentication.New(config.Authority.Pool(), s.tokens, s.accounts)
 	c.Authentication.APIAudiences = s.accounts.Audiences()

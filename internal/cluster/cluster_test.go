@@ -53,6 +53,25 @@ func TestSecondStartBringsEverythingBack(t *testing.T) {
 	}
 }
 
+// TestStopEndsWatches: a client that watches does not hold up the cluster's end.
+func TestStopEndsWatches(t *testing.T) {
+	c, client := start(t, local(t))
+	w, err := client.CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	begin := time.Now()
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range w.ResultChan() {
+	}
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("it took %s to stop", took)
+	}
+}
+
 func TestDataDirectoryInUse(t *testing.T) {
 	config := local(t)
 	_, client := start(t, config)
