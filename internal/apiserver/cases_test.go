@@ -16,6 +16,7 @@ import (
 var testedElsewhere = []string{
 	"tokenreviews.v1.authentication.k8s.io", "selfsubjectreviews.v1.authentication.k8s.io", "subjectaccessreviews.v1.authorization.k8s.io",
 	"localsubjectaccessreviews.v1.authorization.k8s.io", "selfsubjectaccessreviews.v1.authorization.k8s.io", "selfsubjectrulesreviews.v1.authorization.k8s.io",
+	"customresourcedefinitions.v1.apiextensions.k8s.io",
 }
 
 const (

@@ -22,6 +22,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/bayplan/bayplan/internal/apiserver/customresources"
 	"github.com/bayplan/bayplan/internal/apiserver/openapi"
 )
 
@@ -32,7 +33,7 @@ type description struct {
 }
 
 func newDescription(scheme *scheme, info version.Info) *description {
-	d := &description{namer: openapinamer.NewDefinitionNamer(scheme.described)}
+	d := &description{namer: openapinamer.NewDefinitionNamer(scheme.described, customresources.Scheme)}
 	d.config = sync.OnceValue(func() *common.OpenAPIV3Config {
 		config := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, d.namer)
 		config.Info.Title, config.Info.Version = "Kubernetes", info.GitVersion
@@ -41,33 +42,34 @@ func newDescription(scheme *scheme, info version.Info) *description {
 	return d
 }
 
-// install serves /openapi/v2, and /openapi/v3 for each group version that the container has.
-func (d *description) install(container *restful.Container, mux *mux.PathRecorderMux) (*handler3.OpenAPIService, error) {
-	d.installV2(container, mux)
-	service := handler3.NewOpenAPIService()
-	for _, ws := range container.RegisteredWebServices() {
+// install serves /openapi/v2, and /openapi/v3 for each of the services: there is one for a group version.
+func (d *description) install(mux *mux.PathRecorderMux, services []*restful.WebService) (customresources.Places, error) {
+	builtin := d.builtin(services)
+	places := customresources.Places{V3: handler3.NewOpenAPIService(), V2: handler.NewOpenAPIServiceLazy(builtin), Builtin: builtin, Taken: map[string]bool{}}
+	places.V2.RegisterOpenAPIVersionedService("/openapi/v2", mux)
+	for _, ws := range services {
 		path := strings.TrimPrefix(ws.RootPath(), "/")
-		service.UpdateGroupVersionLazy(path, cached.Once(cached.Func(func() (*spec3.OpenAPI, string, error) {
+		places.Taken[path] = true
+		places.V3.UpdateGroupVersionLazy(path, cached.Once(cached.Func(func() (*spec3.OpenAPI, string, error) {
 			described, err := builder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices([]*restful.WebService{ws}), d.config())
 			return described, path, err
 		})))
 	}
-	return service, service.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
+	return places, places.V3.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
 }
 
-// installV2 serves the older description, of all groups in one, which older clients validate with.
-func (d *description) installV2(container *restful.Container, mux *mux.PathRecorderMux) {
-	service := handler.NewOpenAPIServiceLazy(cached.Once(cached.Func(func() (*spec.Swagger, string, error) {
+// builtin is the older description, of all groups in one, which older clients validate with.
+func (d *description) builtin(services []*restful.WebService) cached.Value[*spec.Swagger] {
+	return cached.Once(cached.Func(func() (*spec.Swagger, string, error) {
 		config := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, d.namer)
 		config.Info = d.config().Info
-		described, err := builder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(container.RegisteredWebServices()), config)
+		described, err := builder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services), config)
 		if err != nil {
 			return nil, "", err
 		}
 		described.Definitions = handler.PruneDefaults(described.Definitions)
 		return described, "v2", nil
-	})))
-	service.RegisterOpenAPIVersionedService("/openapi/v2", mux)
+	}))
 }
 
 // typeConverter gives server-side apply the structure of each kind.

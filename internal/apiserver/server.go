@@ -12,15 +12,18 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
+	discoveryendpoint "k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/bayplan/bayplan/internal/apiserver/authentication"
+	"github.com/bayplan/bayplan/internal/apiserver/customresources"
 	"github.com/bayplan/bayplan/internal/apiserver/inprocess"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/tokens"
@@ -43,6 +46,8 @@ type Config struct {
 	ServiceCIDR netip.Prefix
 	// Endpoint is where Service kubernetes leads: the server's address inside the cluster's network. Without it there is no such service.
 	Endpoint netip.AddrPort
+	// Peers: other servers may run on the same store.
+	Peers bool
 }
 
 // Server is the API server of one cluster.
@@ -53,6 +58,7 @@ type Server struct {
 	tokens    *authentication.ProcessTokens
 	accounts  *tokens.Tokens
 	client    kubernetes.Interface
+	custom    *customresources.Server
 	// serviceCIDR and endpoint are as in Config.
 	serviceCIDR netip.Prefix
 	endpoint    netip.AddrPort
@@ -98,8 +104,12 @@ func (s *Server) build(config Config, scheme *scheme, groups []resource.Group, l
 	if err != nil {
 		return err
 	}
+	generic.AggregatedDiscoveryGroupManager = discoveryendpoint.NewResourceManager("apis")
 	completed := generic.Complete(factory)
-	if s.generic, err = completed.New("kube-apiserver", genericapiserver.NewEmptyDelegate()); err != nil {
+	if s.custom, err = customresources.New(s.customResources(config, completed.Config)); err != nil {
+		return err
+	}
+	if s.generic, err = completed.New("kube-apiserver", s.custom.Target()); err != nil {
 		return err
 	}
 	described := newDescription(scheme, *completed.EffectiveVersion.Info())
@@ -110,8 +120,21 @@ func (s *Server) build(config Config, scheme *scheme, groups []resource.Group, l
 	if err := i.install(groups); err != nil {
 		return err
 	}
-	_, err = described.install(s.generic.Handler.GoRestfulContainer, s.generic.Handler.NonGoRestfulMux)
-	return err
+	services := slices.Concat(s.generic.Handler.GoRestfulContainer.RegisteredWebServices(), s.custom.WebServices())
+	places, err := described.install(s.generic.Handler.NonGoRestfulMux, services)
+	if err != nil {
+		return err
+	}
+	places.Groups = s.generic.DiscoveryGroupManager
+	s.custom.Publish(places)
+	return nil
+}
+
+func (s *Server) customResources(config Config, generic *genericapiserver.Config) customresources.Config {
+	return customresources.Config{
+		Generic: generic, Decorator: config.Store.Decorator(), Prefix: store.Prefix, DeleteWorkers: deleteWorkers,
+		Client: s.client, Dial: config.Dial, Peers: config.Peers,
+	}
 }
 
 // ServeHTTP passes a request to the server's whole chain of handlers.
@@ -136,7 +159,9 @@ func (s *Server) ClientConfig(u user.Info) *rest.Config {
 func (s *Server) Run(ctx context.Context, ready func()) error {
 	ended := make(chan error, 1)
 	serving, stop := context.WithCancel(ctx)
+	defer s.custom.Stop()
 	defer stop()
+	s.custom.Sync(serving)
 	go func() { ended <- s.generic.PrepareRun().RunWithContext(serving) }()
 	if err := s.awaitReady(ctx, ended); err != nil {
 		return err
