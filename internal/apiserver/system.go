@@ -2,8 +2,10 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -12,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/bayplan/bayplan/internal/apiserver/resource/scheduling"
@@ -97,17 +100,58 @@ func (s *Server) ensureServiceCIDR(ctx context.Context) error {
 func ServiceAddress(services netip.Prefix) netip.Addr { return services.Masked().Addr().Next() }
 
 func (s *Server) ensureService(ctx context.Context) error {
-	_, err := ensure(ctx, s.client.CoreV1().Services(metav1.NamespaceDefault), apiService, &corev1.Service{
+	client := s.client.CoreV1().Services(metav1.NamespaceDefault)
+	want := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: apiService, Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}},
 		Spec: corev1.ServiceSpec{
 			ClusterIP: ServiceAddress(s.serviceCIDR).String(),
 			Ports:     []corev1.ServicePort{{Name: "https", Port: apiServicePort, TargetPort: intstr.FromInt32(int32(s.endpoint.Port()))}},
 		},
-	})
+	}
+	_, err := ensure(ctx, client, apiService, want)
+	if apierrors.IsInvalid(err) {
+		err = s.ensureServiceOnTakenAddress(ctx, want, err)
+	}
 	if err != nil {
 		return fmt.Errorf("service %s: %w", apiService, err)
 	}
 	return nil
+}
+
+// How long another server may take from reserving the address of Service kubernetes to making the Service, and how often this one looks.
+const (
+	otherServerTime = 3 * time.Second
+	otherServerLook = 20 * time.Millisecond
+)
+
+// ensureServiceOnTakenAddress: the address is reserved before the Service is there. Another server on the same store is between the two; or one was killed there,
+// and the reservation, which nobody uses, is taken back. taken is the error that said so.
+func (s *Server) ensureServiceOnTakenAddress(ctx context.Context, want *corev1.Service, taken error) error {
+	services := s.client.CoreV1().Services(metav1.NamespaceDefault)
+	isMade := func(ctx context.Context) (bool, error) {
+		_, err := services.Get(ctx, apiService, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	err := wait.PollUntilContextTimeout(ctx, otherServerLook, otherServerTime, true, isMade)
+	if !wait.Interrupted(err) || ctx.Err() != nil {
+		return err
+	}
+	addresses := s.client.NetworkingV1().IPAddresses()
+	reserved, err := addresses.Get(ctx, want.Spec.ClusterIP, metav1.GetOptions{})
+	if err != nil {
+		return errors.Join(taken, err)
+	}
+	if of := reserved.Spec.ParentRef; of == nil || of.Resource != "services" || of.Namespace != metav1.NamespaceDefault || of.Name != apiService {
+		return fmt.Errorf("%w: by %+v", taken, of)
+	}
+	if err := addresses.Delete(ctx, reserved.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(reserved.UID))}); err != nil {
+		return err
+	}
+	_, err = ensure(ctx, services, apiService, want)
+	return err
 }
 
 func (s *Server) ensureEndpoints(ctx context.Context) error {

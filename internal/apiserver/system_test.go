@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -40,6 +41,29 @@ func systemVersions(t *testing.T, client kubernetes.Interface) map[string]string
 	slice, err := client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "kubernetes", get)
 	note("slice", slice, err)
 	return out
+}
+
+// TestReservedAddressWithoutService: a server that was killed between the reservation of the address and the making of Service kubernetes does not keep the next
+// one from starting; an address that another object has does.
+func TestReservedAddressWithoutService(t *testing.T) {
+	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), ReadyTimeout: storeTimeout})
+	must(t, err)
+	t.Cleanup(s.Close)
+	authority, err := pki.Open(t.TempDir(), clock.RealClock{})
+	must(t, err)
+	killed := startOn(t, s, authority)
+	_, err = killed.client.NetworkingV1().IPAddresses().Create(t.Context(), &networkingv1.IPAddress{
+		ObjectMeta: metav1.ObjectMeta{Name: "10.96.0.1"},
+		Spec:       networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: "services", Namespace: "default", Name: "kubernetes"}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	next := startOn(t, s, authority, func(c *apiserver.Config) { c.Endpoint = netip.MustParseAddrPort("172.30.0.1:6443") })
+	systemVersions(t, next.client)
+	address, err := next.client.NetworkingV1().IPAddresses().Get(t.Context(), "10.96.0.1", metav1.GetOptions{})
+	must(t, err)
+	if address.Labels[networkingv1.LabelManagedBy] == "" {
+		t.Errorf("the reservation is not the new one: %+v", address)
+	}
 }
 
 func TestSystemObjects(t *testing.T) {

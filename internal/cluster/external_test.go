@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,17 +54,35 @@ func externalEtcd(t *testing.T) store.External {
 	}
 }
 
-// TestTwoServersOnOneEtcd: what one writes the other serves and tells its watchers; credentials of one are good for the other; controllers run once, and go on
+// TestTwoServersOnOneEtcd: two servers start at the same moment on an empty etcd and an empty directory for keys. What one writes the other serves and tells its watchers; credentials of one are good for the other; controllers run once, and go on
 // when the server that ran them stops.
 func TestTwoServersOnOneEtcd(t *testing.T) {
 	etcd, keys := externalEtcd(t), t.TempDir()
-	server := func() (*Cluster, kubernetes.Interface) {
+	var servers [2]*Cluster
+	var starting sync.WaitGroup
+	for i := range servers {
 		config := local(t)
 		config.Etcd, config.PKIDir, config.Controllers, config.NoScheduler = etcd, keys, APIControllers(), true
-		return start(t, config)
+		starting.Go(func() {
+			var err error
+			if servers[i], err = Start(t.Context(), config); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	first, a := server()
-	second, b := server()
+	starting.Wait()
+	for _, s := range servers {
+		if s == nil {
+			return
+		}
+		t.Cleanup(func() {
+			if err := s.Stop(context.Background()); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+		})
+	}
+	first, second := servers[0], servers[1]
+	a, b := kubernetes.NewForConfigOrDie(first.Admin()), kubernetes.NewForConfigOrDie(second.Admin())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 	defer cancel()
 	awaitAccount(ctx, t, b, "default")

@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/bayplan/bayplan/internal/atomicfile"
+	"github.com/bayplan/bayplan/internal/filelock"
 )
 
 // Version is the version of the layout that this program writes.
@@ -63,11 +64,12 @@ func (d *Dir) open() error {
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if d.lock, err = os.OpenFile(d.Path("lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return fmt.Errorf("data directory: %w", err)
+	d.lock, err = filelock.TryLock(d.Path("lock"))
+	if errors.Is(err, filelock.ErrHeld) {
+		return fmt.Errorf("data directory %s: %w; stop it by `bayplan down`, or name another directory by --data-dir", d.path, ErrInUse)
 	}
-	if err := tryLock(d.lock); err != nil {
-		return fmt.Errorf("data directory %s: %w; stop it by `bayplan down`, or name another directory by --data-dir", d.path, err)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
 	}
 	return d.checkVersion()
 }

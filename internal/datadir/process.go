@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/bayplan/bayplan/internal/atomicfile"
+	"github.com/bayplan/bayplan/internal/filelock"
 )
 
 // Process says which process uses a directory.
@@ -107,18 +108,16 @@ func Running(path string) (Process, *http.Client, error) {
 
 // InUse reports whether a process holds the directory's lock. It makes nothing.
 func InUse(path string) (bool, error) {
-	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	file := filepath.Join(path, "lock")
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
+	}
+	lock, err := filelock.TryLock(file)
+	if errors.Is(err, filelock.ErrHeld) {
+		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("data directory: %w", err)
 	}
-	defer lock.Close()
-	switch err := tryLock(lock); {
-	case errors.Is(err, ErrInUse):
-		return true, nil
-	default:
-		return false, err
-	}
+	return false, lock.Close()
 }

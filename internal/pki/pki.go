@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/bayplan/bayplan/internal/atomicfile"
+	"github.com/bayplan/bayplan/internal/filelock"
 	"k8s.io/utils/clock"
 )
 
@@ -67,18 +68,41 @@ func Open(dir string, clock clock.PassiveClock) (*Authority, error) {
 		return nil, fmt.Errorf("making the directory for keys: %w", err)
 	}
 	a := &Authority{dir: dir, clock: clock}
-	identity, err := a.load("ca")
-	if errors.Is(err, fs.ErrNotExist) {
-		identity, err = a.createAuthority()
-	}
+	_, err := ensure(a, func() (Identity, error) { return a.own(a.load("ca")) }, func() (Identity, error) { return a.own(a.createAuthority()) })
 	if err != nil {
 		return nil, err
 	}
-	a.cert, a.key, err = parse(identity)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "ca.crt"), err)
-	}
 	return a, nil
+}
+
+// own takes the identity that was loaded or made as that of the authority itself.
+func (a *Authority) own(identity Identity, err error) (Identity, error) {
+	if err != nil {
+		return Identity{}, err
+	}
+	if a.cert, a.key, err = parse(identity); err != nil {
+		return Identity{}, fmt.Errorf("%s: %w", filepath.Join(a.dir, "ca.crt"), err)
+	}
+	return identity, nil
+}
+
+// ensure returns what find finds, or what create makes where there is nothing. Servers that share a directory make a thing once: the first of them holds the
+// directory's lock meanwhile, and the others look again. A directory in which all is there may be read-only.
+func ensure[T any](a *Authority, find, create func() (T, error)) (T, error) {
+	if found, err := find(); err == nil {
+		return found, nil
+	}
+	lock, err := filelock.Lock(filepath.Join(a.dir, ".lock"))
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("the directory for keys: %w", err)
+	}
+	defer lock.Close()
+	found, err := find()
+	if errors.Is(err, fs.ErrNotExist) {
+		return create()
+	}
+	return found, err
 }
 
 // CertPEM returns the authority's own certificate, which is what clients trust.
@@ -94,13 +118,16 @@ func (a *Authority) Pool() *x509.CertPool {
 // Identity returns the identity that is kept under name, and signs a new one when there is none, when it is about to end, when it was signed by
 // another authority or when it says something else than the request.
 func (a *Authority) Identity(name string, request Request) (Identity, error) {
-	identity, err := a.load(name)
-	if err == nil && a.current(identity, request) {
-		return identity, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Identity{}, err
-	}
+	return ensure(a, func() (Identity, error) {
+		identity, err := a.load(name)
+		if err == nil && !a.current(identity, request) {
+			err = fs.ErrNotExist
+		}
+		return identity, err
+	}, func() (Identity, error) { return a.sign(name, request) })
+}
+
+func (a *Authority) sign(name string, request Request) (Identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Identity{}, err
@@ -122,26 +149,29 @@ func (a *Authority) Identity(name string, request Request) (Identity, error) {
 // SigningKey returns the private key under name that signs tokens, and makes it when there is none.
 func (a *Authority) SigningKey(name string) (*ecdsa.PrivateKey, error) {
 	path := filepath.Join(a.dir, name+".key")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return ensure(a, func() (*ecdsa.PrivateKey, error) {
+		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		data, err = encodeKey(key)
+		key, err := parseKey(data)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		return key, atomicfile.Write(path, data, 0o600)
-	}
+		return key, nil
+	}, func() (*ecdsa.PrivateKey, error) { return createSigningKey(path) })
+}
+
+func createSigningKey(path string) (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	key, err := parseKey(data)
+	data, err := encodeKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
-	return key, nil
+	return key, atomicfile.Write(path, data, 0o600)
 }
 
 func (r Request) template(now time.Time) *x509.Certificate {

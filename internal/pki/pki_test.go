@@ -118,8 +118,8 @@ func TestFilesArePrivate(t *testing.T) {
 		t.Errorf("directory has mode %v", info.Mode())
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 5 {
-		t.Errorf("files %v, %v; want ca, u and sa", entries, err)
+	if err != nil || len(entries) != 6 {
+		t.Errorf("files %v, %v; want ca, u, sa and the lock", entries, err)
 	}
 	for _, entry := range entries {
 		if info, _ := entry.Info(); info.Mode().Perm() != 0o600 {

@@ -2,20 +2,7 @@
 
 package datadir
 
-import (
-	"errors"
-	"os"
-
-	"golang.org/x/sys/unix"
-)
-
-func tryLock(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return ErrInUse
-	}
-	return err
-}
+import "golang.org/x/sys/unix"
 
 // freeBytes is what a process without privileges may still write.
 func freeBytes(path string) (int64, error) {
