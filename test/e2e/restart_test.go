@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -76,4 +77,37 @@ func TestOrderlyRestart(t *testing.T) {
 		}
 	}
 	c.stop()
+}
+
+// TestDownAfterKill: `bayplan down` ends what a killed process left, pods and volumes of theirs included, and with --delete the data too. The control plane alone
+// may be started between the two, and ends the pods as well.
+func TestDownAfterKill(t *testing.T) {
+	down := func(m *machine, flags ...string) {
+		m.run(m.bayplan, append([]string{"down", "--data-dir", m.data, "--kubeconfig", m.kubeconfig}, flags...)...)
+	}
+	for name, end := range map[string]func(m *machine){
+		"down":          func(m *machine) { down(m) },
+		"down --delete": func(m *machine) { down(m, "--delete") },
+		"up --nodes 0":  func(m *machine) { m.up("--nodes", "0").stop() },
+		"up, then down": func(m *machine) {
+			c := m.up("--nodes", "2")
+			down(m)
+			<-c.ended
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			c := m.up()
+			m.kubectl("apply", "-f", "../../examples/hello/deployment.yaml")
+			m.kubectl("rollout", "status", "deployment/hello", "--timeout", patience.String())
+			c.kill()
+			end(m)
+			m.checkNothingLeft()
+			if strings.Contains(name, "--delete") {
+				if _, err := os.Stat(m.data); !os.IsNotExist(err) {
+					t.Errorf("the data directory is there: %v", err)
+				}
+			}
+		})
+	}
 }
