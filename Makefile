@@ -3,7 +3,7 @@
 #   make up      a cluster with one node, in the foreground
 #   make demo    from an image to running pods and back, without network
 #   make test    every test that this machine can run
-.PHONY: build up demo test lint bench generate generated cross deps helper clean
+.PHONY: build up demo test lint bench figures generate generated cross deps helper clean
 
 GO ?= go
 # One setting for builds and tests, so that they share compiled packages. Only the pod helper (and the race detector) is cgo.
@@ -50,6 +50,10 @@ lint:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# Our control plane beside kube-apiserver and etcd: start, memory, CPU time, watchers. About 40 minutes, on a quiet machine.
+figures: build
+	$(GO) run ./test/figures -bayplan bin/bayplan -reference "$$(./build/reference.sh kube-apiserver etcd)"
 
 generate:
 	$(GO) generate ./...

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds programs of the Kubernetes project, which tests use as tools and as oracles, into a cache outside the tree, and prints the cache's folder.
-#   build/reference.sh e2e.test ginkgo kubectl kube-apiserver kube-controller-manager kube-scheduler agnhost
+#   build/reference.sh e2e.test ginkgo kubectl kube-apiserver kube-controller-manager kube-scheduler agnhost etcd
 # A program that is in the cache already is not built again. BAYPLAN_REFERENCE names another folder.
 set -euo pipefail
 cd "$(dirname "$0")/../test/conformance"
@@ -20,6 +20,7 @@ for program in "$@"; do
 	e2e.test) go test -c -ldflags "$ldflags" -o "$out.new" k8s.io/kubernetes/test/e2e ;;
 	ginkgo) go build -ldflags '-s -w' -o "$out.new" github.com/onsi/ginkgo/v2/ginkgo ;;
 	agnhost) go build -ldflags '-s -w' -o "$out.new" k8s.io/kubernetes/test/images/agnhost ;;
+	etcd) go build -ldflags '-s -w' -o "$out.new" go.etcd.io/etcd/server/v3 ;;
 	kubectl | kube-*) go build -ldflags "$ldflags" -o "$out.new" "k8s.io/kubernetes/cmd/$program" ;;
 	*)
 		echo "unknown program $program" >&2
