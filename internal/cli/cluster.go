@@ -12,10 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"github.com/bayplan/bayplan/internal/cluster"
 	"github.com/bayplan/bayplan/internal/kubeconfig"
+	"github.com/bayplan/bayplan/internal/residency"
 )
+
+// settleTime is how long after the start what only the start needed is given back.
+const settleTime = 15 * time.Second
 
 // contextName is the name of context, cluster and user in the kubeconfig.
 const contextName = "bayplan"
@@ -94,6 +99,12 @@ func (o *clusterOptions) run(ctx context.Context) error {
 	if has, err := c.HasNodes(ctx); err == nil && !has {
 		fmt.Fprintln(o.out, "There are no nodes; pods stay Pending. (Nodes need Linux and root; simulated ones do not: --sim-nodes.)")
 	}
+	settled := time.AfterFunc(settleTime, func() {
+		if err := residency.DropProgram(); err != nil {
+			klog.FromContext(ctx).V(2).Info("Pages that only the start needed stay mapped", "err", err)
+		}
+	})
+	defer settled.Stop()
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(o.out, "stopping")
