@@ -1,12 +1,15 @@
 package apiserver
 
 import (
+	"context"
 	"crypto/tls"
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
@@ -14,6 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/bayplan/bayplan/internal/apiserver/authentication"
 	"github.com/bayplan/bayplan/internal/apiserver/authorization"
@@ -34,13 +39,17 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 	c.LongRunningFunc = longRunning
 	c.ShutdownWatchTerminationGracePeriod = watchGrace
 	c.RESTOptionsGetter = &storageOptions{scheme: scheme, decorator: config.Store.Decorator()}
-	c.Authentication.Authenticator = authentication.New(config.Authority.Pool(), s.tokens, s.accounts)
+	c.Authentication.Authenticator = authentication.New(config.Authority.Pool(), s.tokens, s.accounts, s.bootstrapTokens())
 	c.Authentication.APIAudiences = s.accounts.Audiences()
 	// The library wants a configuration of OpenAPI to be there for `kubectl version` and the like; descriptions are installed by describe.go.
 	c.SkipOpenAPIInstallation = true
 	c.AddHealthChecks(healthz.NamedCheck("etcd", func(r *http.Request) error { return config.Store.Healthy(r.Context()) }))
-	var err error
-	if c.Authorization.Authorizer, err = s.authorizer(factory); err != nil {
+	authorizer, err := authorization.New(s.client, factory)
+	if err != nil {
+		return nil, err
+	}
+	c.Authorization.Authorizer, c.RuleResolver = authorizer, authorizer
+	if err := c.AddPostStartHook("rbac/bootstrap-roles", s.startRoles(authorizer)); err != nil {
 		return nil, err
 	}
 	if c.AdmissionControl, err = s.admission(c, factory); err != nil {
@@ -50,8 +59,26 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 	return c, err
 }
 
-func (s *Server) authorizer(factory informers.SharedInformerFactory) (authorizer.Authorizer, error) {
-	return authorization.New(s.client, factory)
+// startRoles makes the default roles and bindings; the server is not ready before they count. An error of a hook ends the process, so this one tries again until it succeeds or
+// the server ends.
+func (s *Server) startRoles(a *authorization.Authorizer) genericapiserver.PostStartHookFunc {
+	return func(hook genericapiserver.PostStartHookContext) error {
+		_ = wait.PollUntilContextCancel(hook, time.Second, true, func(ctx context.Context) (bool, error) {
+			err := a.Start(ctx, s.client, s.roles.Create)
+			if err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "The default roles and bindings are not complete; trying again")
+			}
+			return err == nil, nil
+		})
+		return nil
+	}
+}
+
+// bootstrapTokens reads from the watch cache.
+func (s *Server) bootstrapTokens() *authentication.BootstrapTokens {
+	return &authentication.BootstrapTokens{Clock: clock.RealClock{}, Secret: func(ctx context.Context, name string) (*corev1.Secret, error) {
+		return s.client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+	}}
 }
 
 func secureServing(config Config) (*genericapiserver.SecureServingInfo, error) {

@@ -48,12 +48,15 @@ type needs struct {
 	reviewed authenticator.Token
 	// authorizer is there when requests come.
 	authorizer func() authorizer.UnconditionalAuthorizer
+	roles      *rbac.Kinds
 }
 
 func (s *Server) needs(nodes relay.Nodes) needs {
+	s.roles = rbac.New(func() rbac.Grants { return s.generic.Authorizer.(rbac.Grants) })
 	return needs{
-		nodes: nodes, serviceCIDR: s.serviceCIDR, tokens: s.accounts, reviewed: tokenunion.New(s.accounts, s.tokens),
+		nodes: nodes, serviceCIDR: s.serviceCIDR, tokens: s.accounts, reviewed: tokenunion.New(s.accounts, s.tokens, s.bootstrapTokens()),
 		authorizer: func() authorizer.UnconditionalAuthorizer { return s.generic.Authorizer },
+		roles:      s.roles,
 	}
 }
 
@@ -74,7 +77,7 @@ func groups(n needs) []resource.Group {
 		certificates.Group(),
 		networking.Group(addresses, networks),
 		policy.Group(budgets),
-		rbac.Group(),
+		n.roles.Group(),
 		storage.Group(),
 		admissionregistration.Group(),
 		apps.Group(),

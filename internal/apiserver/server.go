@@ -26,6 +26,7 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/customresources"
 	"github.com/bayplan/bayplan/internal/apiserver/inprocess"
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
+	"github.com/bayplan/bayplan/internal/apiserver/resource/rbac"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/tokens"
 	"github.com/bayplan/bayplan/internal/pki"
 	"github.com/bayplan/bayplan/internal/store"
@@ -57,6 +58,7 @@ type Server struct {
 	authority *pki.Authority
 	tokens    *authentication.ProcessTokens
 	accounts  *tokens.Tokens
+	roles     *rbac.Kinds
 	client    kubernetes.Interface
 	custom    *customresources.Server
 	// serviceCIDR and endpoint are as in Config.

@@ -1,11 +1,16 @@
-// Package authorization tells who may do what, by rules in the form of RBAC. Members of system:masters may do everything; the parts of the cluster have the
-// rules of the table in policy.go, and a node's rules end at what is its own.
+// Package authorization tells who may do what. A request is shown to three authorizers in turn, and allowed by the first that allows it:
+//
+//	masters   members of system:masters may do everything, and the API server itself is one: it works before roles are known
+//	node      nodes, for what is their own (node)
+//	rbac      roles and bindings (rbac), of which the default ones are made at start (policy)
+//
+// Whoever asks what a user may do (SelfSubjectRulesReview, the checks against granting more than one has) asks the same Authorizer.
 package authorization
 
 import (
 	"context"
-	"slices"
-	"strings"
+	"fmt"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -14,92 +19,82 @@ import (
 	"k8s.io/apiserver/pkg/authorization/union"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/bayplan/bayplan/internal/apiserver/authorization/node"
+	"github.com/bayplan/bayplan/internal/apiserver/authorization/policy"
+	"github.com/bayplan/bayplan/internal/apiserver/authorization/rbac"
 )
 
-// New returns the cluster's authorizer. The factory's pods tell which objects a node has to do with.
-func New(client kubernetes.Interface, factory informers.SharedInformerFactory) (authorizer.Authorizer, error) {
-	node, err := newNodes(client, factory.Core().V1().Pods().Informer())
+// Names of the cluster's own users and groups, as in every Kubernetes cluster.
+const (
+	Scheduler         = user.KubeScheduler
+	ControllerManager = user.KubeControllerManager
+	NodeUserPrefix    = node.UserPrefix
+	NodesGroup        = user.NodesGroup
+	// Fleet is who reports for simulated nodes.
+	Fleet = "bayplan:fleet"
+)
+
+// Authorizer is the cluster's authorizer.
+type Authorizer struct {
+	authorizer.Authorizer
+	authorizer.RuleResolver
+	index  *rbac.Index
+	policy *policy.Policy
+	stored policy.Stored
+	synced []cache.DoneChecker
+}
+
+// New returns the cluster's authorizer, which learns of roles, bindings and pods by the factory's informers. client is the API server's own.
+func New(client kubernetes.Interface, factory informers.SharedInformerFactory) (*Authorizer, error) {
+	defaults, err := policy.Default()
 	if err != nil {
 		return nil, err
 	}
-	return union.New(
+	nodes, err := node.New(client, factory, defaults.ClusterRole(policy.NodeRole).Rules)
+	if err != nil {
+		return nil, err
+	}
+	index := rbac.NewIndex()
+	synced, err := index.Watch(factory)
+	if err != nil {
+		return nil, err
+	}
+	all, err := union.New(
 		union.NamedAuthorizer{Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup), AuthorizerName: "masters"},
-		union.NamedAuthorizer{Authorizer: simple(node.authorize), AuthorizerName: "node"},
-		union.NamedAuthorizer{Authorizer: simple(authorizeByRules), AuthorizerName: "rules"},
+		union.NamedAuthorizer{Authorizer: nodes, AuthorizerName: "node"},
+		union.NamedAuthorizer{Authorizer: index, AuthorizerName: "rbac"},
 	)
+	roles := factory.Rbac().V1()
+	return &Authorizer{
+		Authorizer: all, RuleResolver: union.NewRuleResolvers(nodes, index), index: index, policy: defaults, synced: synced,
+		stored: policy.Stored{
+			ClusterRoles: roles.ClusterRoles().Lister(), ClusterRoleBindings: roles.ClusterRoleBindings().Lister(),
+			Roles: roles.Roles().Lister(), RoleBindings: roles.RoleBindings().Lister(),
+		},
+	}, err
 }
 
-// simple is an authorizer without conditions. It allows or has no opinion, and never denies: other authorizers may know more.
-type simple func(ctx context.Context, a authorizer.Attributes) bool
+// Rules are the rules of roles that the user has in the namespace, those that hold everywhere included.
+func (a *Authorizer) Rules(u user.Info, namespace string) ([]rbacv1.PolicyRule, error) {
+	return a.index.Rules(u, namespace)
+}
 
-// Authorize implements authorizer.Authorizer.
-func (s simple) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if a.GetUser() != nil && s(ctx, a) {
-		return authorizer.DecisionAllow, "", nil
+// settleTimeout is how long the default policy may take from the store to the index.
+const settleTimeout = 10 * time.Second
+
+// Start makes the default policy where it is not there yet, and returns when it counts. The informers must run. create stores an
+// object of the group rbac.authorization.k8s.io.
+func (a *Authorizer) Start(ctx context.Context, client kubernetes.Interface, create policy.Create) error {
+	if !cache.WaitFor(ctx, "", a.synced...) {
+		return context.Cause(ctx)
 	}
-	return authorizer.DecisionNoOpinion, "", nil
-}
-
-// ConditionsAwareAuthorize implements authorizer.Authorizer.
-func (s simple) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
-	return authorizer.ConditionsAwareDecisionFromParts(s.Authorize(ctx, a))
-}
-
-// EvaluateConditions implements authorizer.Authorizer.
-func (simple) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
-	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
-}
-
-// authorizeByRules allows what a rule of the user or of one of its groups allows.
-func authorizeByRules(_ context.Context, a authorizer.Attributes) bool {
-	u := a.GetUser()
-	for _, subject := range append([]string{"user:" + u.GetName()}, prefixed("group:", u.GetGroups())...) {
-		for i := range policy[subject] {
-			if Allows(&policy[subject][i], a) {
-				return true
-			}
-		}
+	if err := a.policy.Ensure(ctx, client, create, a.stored); err != nil {
+		return err
 	}
-	return false
-}
-
-func prefixed(prefix string, names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = prefix + name
-	}
-	return out
-}
-
-// Allows reports whether an RBAC rule allows a request.
-func Allows(rule *rbacv1.PolicyRule, a authorizer.Attributes) bool {
-	if !matches(rule.Verbs, a.GetVerb()) {
-		return false
-	}
-	if !a.IsResourceRequest() {
-		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return matchesPath(pattern, a.GetPath()) })
-	}
-	return matches(rule.APIGroups, a.GetAPIGroup()) && matchesResource(rule.Resources, a) &&
-		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.GetName()))
-}
-
-func matches(allowed []string, value string) bool {
-	return slices.Contains(allowed, "*") || slices.Contains(allowed, value)
-}
-
-// matchesResource: "pods" does not cover "pods/log", "*" covers all, "*/scale" that sub-resource of every resource.
-func matchesResource(allowed []string, a authorizer.Attributes) bool {
-	resource := a.GetResource()
-	if a.GetSubresource() != "" {
-		resource += "/" + a.GetSubresource()
-	}
-	if matches(allowed, resource) {
-		return true
-	}
-	return a.GetSubresource() != "" && slices.Contains(allowed, "*/"+a.GetSubresource())
-}
-
-func matchesPath(pattern, path string) bool {
-	prefix, wild := strings.CutSuffix(pattern, "*")
-	return pattern == path || wild && strings.HasPrefix(path, prefix)
+	ctx, cancel := context.WithTimeoutCause(ctx, settleTimeout, fmt.Errorf("default policy: the API server does not see all of it %v after it was written", settleTimeout))
+	defer cancel()
+	roles, bindings := a.policy.Names()
+	return a.index.Await(ctx, roles, bindings)
 }
