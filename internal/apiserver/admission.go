@@ -10,12 +10,14 @@ import (
 	"k8s.io/apiserver/pkg/admission/initializer"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/utils/clock"
 
 	"github.com/bayplan/bayplan/internal/apiserver/admission/limitranger"
+	"github.com/bayplan/bayplan/internal/apiserver/admission/noderestriction"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/runtimeclass"
 )
 
@@ -30,9 +32,11 @@ type admissionPlugin struct {
 
 // admissionPlugins are the plugins in the order in which they are asked, which is kube-apiserver's: a plugin counts on what those before it have filled in.
 func (s *Server) admissionPlugins(factory informers.SharedInformerFactory) []admissionPlugin {
+	allowed := func() authorizer.UnconditionalAuthorizer { return s.generic.Authorizer }
 	return []admissionPlugin{
 		{lifecycle.PluginName, func() (admission.Interface, error) { return lifecycle.NewLifecycle(immortal) }},
 		{limitranger.Name, func() (admission.Interface, error) { return limitranger.New(s.client, factory, clock.RealClock{}), nil }},
+		{noderestriction.Name, func() (admission.Interface, error) { return noderestriction.New(s.client, factory, allowed), nil }},
 		{runtimeclass.Name, func() (admission.Interface, error) { return runtimeclass.New(s.client, factory), nil }},
 	}
 }
