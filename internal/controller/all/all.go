@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/bayplan/bayplan/internal/controller"
+	"github.com/bayplan/bayplan/internal/controller/bootstrapsigner"
+	"github.com/bayplan/bayplan/internal/controller/clusterroleaggregation"
 	"github.com/bayplan/bayplan/internal/controller/cronjob"
 	"github.com/bayplan/bayplan/internal/controller/daemonset"
 	"github.com/bayplan/bayplan/internal/controller/deployment"
@@ -29,6 +31,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
 	"github.com/bayplan/bayplan/internal/controller/statefulset"
 	"github.com/bayplan/bayplan/internal/controller/tainteviction"
+	"github.com/bayplan/bayplan/internal/controller/tokencleaner"
 	"github.com/bayplan/bayplan/internal/controller/ttlafterfinished"
 )
 
@@ -57,6 +60,9 @@ func Table() []Entry {
 		{tainteviction.Name, tainteviction.New, nil},
 		{resourcequota.Name, resourcequota.New, []string{"resourcequotas", "services", "persistentvolumeclaims"}},
 		{podgc.Name, podgc.New, nil},
+		{clusterroleaggregation.Name, clusterroleaggregation.New, []string{"clusterroles.rbac.authorization.k8s.io"}},
+		{tokencleaner.Name, tokencleaner.New, []string{"secrets"}},
+		{bootstrapsigner.Name, bootstrapsigner.New, []string{"secrets", "configmaps"}},
 	}
 }
 

@@ -40,6 +40,7 @@ batch/v1 jobs Job
 batch/v1 cronjobs CronJob
 policy/v1 poddisruptionbudgets PodDisruptionBudget
 discovery.k8s.io/v1 endpointslices EndpointSlice
+rbac.authorization.k8s.io/v1 *clusterroles ClusterRole
 coordination.k8s.io/v1 leases Lease
 apiextensions.k8s.io/v1 *customresourcedefinitions CustomResourceDefinition
 `
