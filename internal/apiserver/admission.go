@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/utils/clock"
 
+	"github.com/bayplan/bayplan/internal/apiserver/admission/certificates"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/limitranger"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/noderestriction"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/runtimeclass"
@@ -38,6 +39,10 @@ func (s *Server) admissionPlugins(factory informers.SharedInformerFactory) []adm
 		{limitranger.Name, func() (admission.Interface, error) { return limitranger.New(s.client, factory, clock.RealClock{}), nil }},
 		{noderestriction.Name, func() (admission.Interface, error) { return noderestriction.New(s.client, factory, allowed), nil }},
 		{runtimeclass.Name, func() (admission.Interface, error) { return runtimeclass.New(s.client, factory), nil }},
+		{certificates.Approval, func() (admission.Interface, error) { return certificates.New(certificates.Approval, allowed) }},
+		{certificates.Signing, func() (admission.Interface, error) { return certificates.New(certificates.Signing, allowed) }},
+		{certificates.Attest, func() (admission.Interface, error) { return certificates.New(certificates.Attest, allowed) }},
+		{certificates.SubjectRestriction, func() (admission.Interface, error) { return certificates.New(certificates.SubjectRestriction, allowed) }},
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -40,7 +38,7 @@ func (g *guard) Update(ctx context.Context, name string, info rest.UpdatedObject
 ) (runtime.Object, bool, error) {
 	if !isMaster(ctx) {
 		info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
-			if onlyForCollection(obj, old) {
+			if resource.OnlyForCollection(obj, old) {
 				return obj, nil
 			}
 			return obj, g.check(ctx, obj, old)
@@ -53,21 +51,4 @@ func (g *guard) Update(ctx context.Context, name string, info rest.UpdatedObject
 func isMaster(ctx context.Context) bool {
 	u, ok := request.UserFrom(ctx)
 	return ok && slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
-}
-
-// onlyForCollection reports whether nothing changes but what the garbage collector writes: owners and finalizers.
-func onlyForCollection(obj, old runtime.Object) bool {
-	changed := obj.DeepCopyObject()
-	a, err := meta.Accessor(changed)
-	if err != nil {
-		return false
-	}
-	b, err := meta.Accessor(old)
-	if err != nil {
-		return false
-	}
-	a.SetOwnerReferences(b.GetOwnerReferences())
-	a.SetFinalizers(b.GetFinalizers())
-	a.SetManagedFields(b.GetManagedFields())
-	return equality.Semantic.DeepEqual(changed, old)
 }
