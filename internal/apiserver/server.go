@@ -41,6 +41,8 @@ type Config struct {
 	NodeClient pki.Identity
 	// Listeners are where it serves: loopback of the host, and inside the cluster's network where there is one. The first is the address that clients are told.
 	Listeners []net.Listener
+	// Advertise is the host:port by which other machines are told to reach it; the first listener's when it is empty.
+	Advertise string
 	// Dial connects from inside the cluster's network to IP:port.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// ServiceCIDR is where services get their addresses from; DefaultServiceCIDR when it is not set.
@@ -55,6 +57,7 @@ type Config struct {
 type Server struct {
 	generic   *genericapiserver.GenericAPIServer
 	address   string
+	advertise string
 	authority *pki.Authority
 	tokens    *authentication.ProcessTokens
 	accounts  *tokens.Tokens
@@ -73,12 +76,16 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{
 		address:   config.Listeners[0].Addr().String(),
+		advertise: config.Advertise,
 		authority: config.Authority,
 		tokens:    &authentication.ProcessTokens{},
 		endpoint:  config.Endpoint, serviceCIDR: config.ServiceCIDR,
 	}
 	if !s.serviceCIDR.IsValid() {
 		s.serviceCIDR = DefaultServiceCIDR
+	}
+	if s.advertise == "" {
+		s.advertise = s.address
 	}
 	var err error
 	if s.accounts, err = serviceAccountTokens(config); err != nil {

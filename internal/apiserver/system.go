@@ -29,7 +29,7 @@ const (
 
 // ensureSystem makes the objects that are in every cluster. At a restart it reads them and writes nothing.
 func (s *Server) ensureSystem(ctx context.Context) error {
-	steps := []func(context.Context) error{s.ensureNamespaces, s.ensureClasses, s.ensureServiceCIDR}
+	steps := []func(context.Context) error{s.ensureNamespaces, s.ensureClasses, s.ensureServiceCIDR, s.ensureClusterInfo}
 	if s.endpoint.IsValid() {
 		steps = append(steps, s.ensureService, s.ensureEndpoints, s.ensureSlice)
 	}

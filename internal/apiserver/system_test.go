@@ -40,6 +40,8 @@ func systemVersions(t *testing.T, client kubernetes.Interface) map[string]string
 	note("endpoints", endpoints, err)
 	slice, err := client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "kubernetes", get)
 	note("slice", slice, err)
+	info, err := client.CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", get)
+	note("cluster-info", info, err)
 	return out
 }
 
@@ -73,7 +75,9 @@ func TestSystemObjects(t *testing.T) {
 	authority, err := pki.Open(t.TempDir(), clock.RealClock{})
 	must(t, err)
 	at := func(endpoint string) func(*apiserver.Config) {
-		return func(c *apiserver.Config) { c.Endpoint = netip.MustParseAddrPort(endpoint) }
+		return func(c *apiserver.Config) {
+			c.Endpoint, c.Advertise = netip.MustParseAddrPort(endpoint), "192.0.2.1:6443"
+		}
 	}
 	first := startOn(t, s, authority, at("172.30.0.1:6443"))
 	made := systemVersions(t, first.client)

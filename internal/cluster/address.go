@@ -38,3 +38,12 @@ func clientAddress(address string) string {
 	}
 	return net.JoinHostPort(host, port)
 }
+
+// advertisedAddress is where other machines reach what listens on address: an address of this machine in place of all of them.
+func advertisedAddress(address string, machine []net.IP) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() || len(machine) == 0 {
+		return clientAddress(address)
+	}
+	return net.JoinHostPort(machine[0].String(), port)
+}

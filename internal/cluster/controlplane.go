@@ -80,7 +80,10 @@ func (c *controlPlane) identities(config controlPlaneConfig) (*apiserver.Config,
 	if c.authority, err = pki.Open(config.pkiDir, clock.RealClock{}); err != nil {
 		return nil, err
 	}
-	out := &apiserver.Config{Authority: c.authority, ServiceCIDR: serviceCIDR, Endpoint: apiEndpoint(), Peers: len(config.store.External.Endpoints) > 0}
+	out := &apiserver.Config{
+		Authority: c.authority, ServiceCIDR: serviceCIDR, Endpoint: apiEndpoint(), Peers: len(config.store.External.Endpoints) > 0,
+		Advertise: advertisedAddress(c.address, config.addresses),
+	}
 	out.Serving, err = c.authority.Identity("apiserver", pki.Request{
 		User:      "kube-apiserver",
 		Names:     []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},

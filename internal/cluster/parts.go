@@ -20,15 +20,19 @@ import (
 
 	"github.com/bayplan/bayplan/internal/controller"
 	"github.com/bayplan/bayplan/internal/controller/all"
+	"github.com/bayplan/bayplan/internal/controller/bootstrapsigner"
+	"github.com/bayplan/bayplan/internal/controller/clusterroleaggregation"
 	"github.com/bayplan/bayplan/internal/controller/namespace"
 	"github.com/bayplan/bayplan/internal/controller/rootca"
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
+	"github.com/bayplan/bayplan/internal/controller/tokencleaner"
 	"github.com/bayplan/bayplan/internal/scheduler"
 )
 
-// APIControllers are those without which an API cannot be used: the default ServiceAccount and kube-root-ca.crt of each namespace, and its end.
+// APIControllers are those without which an API cannot be used: the default ServiceAccount and kube-root-ca.crt of each namespace, and its end; roles that gather the rules of others, and
+// the tokens by which machines join.
 func APIControllers() []string {
-	return []string{serviceaccount.Name, rootca.Name, namespace.Name}
+	return []string{serviceaccount.Name, rootca.Name, namespace.Name, clusterroleaggregation.Name, tokencleaner.Name, bootstrapsigner.Name}
 }
 
 // startParts starts controllers and scheduler in this process. Where several servers share one store, those of one server run.
