@@ -21,8 +21,10 @@ type node struct {
 	api     *corev1.Node
 	address string
 	pods    map[types.UID]*pod
-	faults  []v1alpha1.Fault
-	images  map[string]bool
+	// used is what its pods have from it that have not ended.
+	used   load
+	faults []v1alpha1.Fault
+	images map[string]bool
 	// pressed is when the node was last short of memory because of what its pods use, zero when that is long ago.
 	pressed time.Time
 
@@ -82,7 +84,7 @@ func (f *Fleet) nodeGone(api *corev1.Node) {
 
 // takeNode takes a Node over, and the pods on it.
 func (f *Fleet) takeNode(api *corev1.Node) {
-	n := &node{fleet: f, name: api.Name, api: api, address: addressOf(api), pods: map[types.UID]*pod{}}
+	n := &node{fleet: f, name: api.Name, api: api, address: addressOf(api), pods: map[types.UID]*pod{}, used: load{amount: map[corev1.ResourceName]int64{}}}
 	if n.address == "" {
 		n.address, _ = f.nodeIPs.take()
 	}

@@ -15,6 +15,8 @@ type pod struct {
 	node  *node
 	life  *life.Pod
 	timer timer
+	// charged is what the pod has from its node, nil when it has nothing.
+	charged map[corev1.ResourceName]int64
 	// sent is the status that was written last, version what the pod became by it.
 	sent    *corev1.PodStatus
 	version string
@@ -42,7 +44,11 @@ func (f *Fleet) podChanged(api *corev1.Pod) {
 		// Our own write comes back. The informer keeps this copy anyway.
 		p.life.Update(api)
 	default:
+		resized := api.Generation != p.life.API().Generation
 		p.life.Update(api)
+		if resized && p.charged != nil {
+			p.charge(requestOf(api))
+		}
 		f.step(p, f.clock.Now())
 	}
 }
@@ -63,6 +69,7 @@ func (f *Fleet) takePod(n *node, api *corev1.Pod) {
 	f.podIPs.keep(api.Status.PodIP)
 	p := &pod{node: n, life: life.New(api, does, n, now)}
 	p.timer.Value = func(now time.Time) { f.step(p, now) }
+	f.admit(p, now)
 	f.pods[api.UID], n.pods[api.UID] = p, p
 	f.step(p, now)
 }
@@ -76,6 +83,7 @@ func (f *Fleet) podGone(api *corev1.Pod) {
 		return
 	}
 	f.wheel.Stop(&p.timer)
+	p.charge(nil)
 	delete(f.pods, api.UID)
 	if p.node != nil {
 		delete(p.node.pods, api.UID)
@@ -94,6 +102,9 @@ func (f *Fleet) step(p *pod, now time.Time) {
 		f.wheel.Stop(&p.timer)
 	} else {
 		f.at(&p.timer, next)
+	}
+	if p.life.Ended() && p.charged != nil {
+		p.charge(nil)
 	}
 	api := p.life.API()
 	for _, e := range p.life.Events() {

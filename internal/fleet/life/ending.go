@@ -15,6 +15,8 @@ type ending struct {
 	phase           corev1.PodPhase
 	reason, message string
 	condition       *corev1.PodCondition
+	// refused pods were never let in: their status tells nothing of containers.
+	refused bool
 }
 
 // Reason and message of a pod that ran longer than activeDeadlineSeconds.
@@ -38,10 +40,21 @@ func (p *Pod) Evict(now time.Time, message string) {
 	p.stopAll()
 }
 
+// Refuse ends a pod that its node does not let in.
+func (p *Pod) Refuse(now time.Time, reason, message string) {
+	p.tell(reason, message)
+	p.ending = &ending{since: now, phase: corev1.PodFailed, reason: reason, message: message, refused: true}
+}
+
 // noteEnding looks whether something outside of its containers ends the pod.
 func (p *Pod) noteEnding(now time.Time) {
 	if p.api.DeletionTimestamp != nil {
 		p.noteDeletion(now)
+	}
+	if s := &p.api.Status; p.ending == nil && terminal(s.Phase) {
+		// Somebody else has said so, and an end is never taken back.
+		p.ending = &ending{since: now, grace: graceOf(p.api, nil), phase: s.Phase, reason: s.Reason, message: s.Message}
+		p.stopAll()
 	}
 	seconds := p.api.Spec.ActiveDeadlineSeconds
 	if seconds == nil || p.ending != nil {

@@ -63,7 +63,7 @@ func New(api *corev1.Pod, does *behavior.Pod, host Host, now time.Time) *Pod {
 	if !api.Spec.HostNetwork {
 		p.ip = api.Status.PodIP
 	}
-	if phase := api.Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
+	if terminal(api.Status.Phase) {
 		p.final, p.ended = api.Status.DeepCopy(), true
 	}
 	p.list()
@@ -108,6 +108,11 @@ func (p *Pod) add(old []*container, spec *corev1.Container, kind kind) {
 		}
 	}
 	p.containers = append(p.containers, &container{spec: spec, kind: kind})
+}
+
+// terminal phases are those that a pod does not leave.
+func terminal(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 
 // API is the pod as it was told last.

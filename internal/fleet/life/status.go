@@ -44,6 +44,9 @@ func (p *Pod) Status(now time.Time) corev1.PodStatus {
 		out.Reason, out.Message = e.reason, e.message
 	}
 	p.conditions(&out, now)
+	if p.ending != nil && p.ending.refused {
+		out.InitContainerStatuses, out.ContainerStatuses, out.EphemeralContainerStatuses = nil, nil, nil
+	}
 	return out
 }
 
@@ -61,7 +64,10 @@ func (p *Pod) addresses(out *corev1.PodStatus) {
 
 // phase sums the containers up.
 func (p *Pod) phase() corev1.PodPhase {
-	if p.ending != nil && p.ended && p.ending.phase != "" {
+	switch {
+	case terminal(p.api.Status.Phase):
+		return p.api.Status.Phase
+	case p.ending != nil && p.ended && p.ending.phase != "":
 		return p.ending.phase
 	}
 	begun, all, ok := false, true, true

@@ -30,6 +30,7 @@ var epoch = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 //	adopt            another process takes it over
 //	node up|down     whether containers start
 //	debug NAME       an ephemeral container is added
+//	phase PHASE      somebody else says how the pod is
 //	gate NAME        a readiness gate's condition is true
 //	status           the whole status as YAML
 //	log NAME         what the container wrote
@@ -179,6 +180,8 @@ func (w *world) happen(t *testing.T, args []string) {
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: args[1], Image: "debug:1"},
 		})
 		api.Generation++
+	case "phase":
+		api.Status.Phase = corev1.PodPhase(args[1])
 	case "gate":
 		api.Status.Conditions = append(api.Status.Conditions, corev1.PodCondition{Type: corev1.PodConditionType(args[1]), Status: corev1.ConditionTrue})
 	default:
