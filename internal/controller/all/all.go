@@ -29,6 +29,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/resourcequota"
 	"github.com/bayplan/bayplan/internal/controller/rootca"
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
+	"github.com/bayplan/bayplan/internal/controller/servicecidr"
 	"github.com/bayplan/bayplan/internal/controller/statefulset"
 	"github.com/bayplan/bayplan/internal/controller/tainteviction"
 	"github.com/bayplan/bayplan/internal/controller/tokencleaner"
@@ -63,6 +64,7 @@ func Table() []Entry {
 		{clusterroleaggregation.Name, clusterroleaggregation.New, []string{"clusterroles.rbac.authorization.k8s.io"}},
 		{tokencleaner.Name, tokencleaner.New, []string{"secrets"}},
 		{bootstrapsigner.Name, bootstrapsigner.New, []string{"secrets", "configmaps"}},
+		{servicecidr.Name, servicecidr.New, []string{"servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io"}},
 	}
 }
 

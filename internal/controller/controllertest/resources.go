@@ -40,6 +40,8 @@ batch/v1 jobs Job
 batch/v1 cronjobs CronJob
 policy/v1 poddisruptionbudgets PodDisruptionBudget
 discovery.k8s.io/v1 endpointslices EndpointSlice
+networking.k8s.io/v1 *servicecidrs ServiceCIDR
+networking.k8s.io/v1 *ipaddresses IPAddress
 rbac.authorization.k8s.io/v1 *clusterroles ClusterRole
 coordination.k8s.io/v1 leases Lease
 apiextensions.k8s.io/v1 *customresourcedefinitions CustomResourceDefinition
