@@ -139,7 +139,7 @@ func (c *Cluster) controllers(ctx context.Context, config *rest.Config, client k
 	}
 	p.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	group, err := all.New(ctx, controller.Deps{
-		Client: client, Metadata: metadataClient, Discovery: resources, Informers: p.shared, RootCA: c.control.authority.CertPEM(),
+		Client: client, Metadata: metadataClient, Discovery: resources, Informers: p.shared, RootCA: c.control.authority.CertPEM(), Authority: c.control.authority,
 		Recorder: func(component string) record.EventRecorder {
 			return p.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 		},

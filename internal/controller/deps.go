@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"crypto"
+	"crypto/x509"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
@@ -35,8 +37,17 @@ type Deps struct {
 	Recorder func(component string) record.EventRecorder
 	// RootCA is the PEM bundle that pods verify the API server with, published as the ConfigMap kube-root-ca.crt.
 	RootCA []byte
+	// Authority signs what CertificateSigningRequests ask for. Without one, nobody signs them.
+	Authority Authority
 	// Workers is how many keys a controller works on at the same time; 0 stands for DefaultWorkers.
 	Workers int
+}
+
+// Authority is the cluster's certificate authority.
+type Authority interface {
+	// Sign makes a certificate for the key from the template, which says everything but the serial number, and returns it in PEM. The
+	// certificate ends with the authority's own at the latest.
+	Sign(template *x509.Certificate, key crypto.PublicKey) ([]byte, error)
 }
 
 // DefaultWorkers is the number of keys that one controller works on at the same time unless Deps says otherwise. It is what

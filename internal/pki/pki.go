@@ -7,6 +7,7 @@
 package pki
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -132,18 +133,34 @@ func (a *Authority) sign(name string, request Request) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	template := request.template(a.clock.Now())
-	if template.SerialNumber, err = serial(); err != nil {
-		return Identity{}, err
-	}
-	if template.NotAfter.After(a.cert.NotAfter) {
-		template.NotAfter = a.cert.NotAfter
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	der, err := a.certify(request.template(a.clock.Now()), key.Public())
 	if err != nil {
 		return Identity{}, fmt.Errorf("signing the certificate of %q: %w", name, err)
 	}
 	return a.save(name, der, key)
+}
+
+// Sign makes a certificate for somebody else's key from the template, which says everything but the serial number, and returns it in PEM. It ends no
+// later than the authority's own certificate, and is kept nowhere.
+func (a *Authority) Sign(template *x509.Certificate, key crypto.PublicKey) ([]byte, error) {
+	der, err := a.certify(template, key)
+	if err != nil {
+		return nil, fmt.Errorf("signing a certificate for %q: %w", template.Subject.CommonName, err)
+	}
+	return encodeCertificate(der), nil
+}
+
+func (a *Authority) certify(template *x509.Certificate, key crypto.PublicKey) ([]byte, error) {
+	number, err := serial()
+	if err != nil {
+		return nil, err
+	}
+	signed := *template
+	signed.SerialNumber = number
+	if signed.NotAfter.After(a.cert.NotAfter) {
+		signed.NotAfter = a.cert.NotAfter
+	}
+	return x509.CreateCertificate(rand.Reader, &signed, a.cert, key, a.key)
 }
 
 // SigningKey returns the private key under name that signs tokens, and makes it when there is none.

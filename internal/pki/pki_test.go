@@ -2,7 +2,12 @@ package pki
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"net"
 	"os"
 	"path/filepath"
@@ -143,5 +148,30 @@ func TestSigningKeyStays(t *testing.T) {
 	}
 	if _, err := a.SigningKey("sa"); err == nil {
 		t.Error("a damaged key was replaced in silence: all tokens would end")
+	}
+}
+
+// A certificate for somebody else's key is what the template says, but does not outlive the authority.
+func TestSign(t *testing.T) {
+	a := open(t, t.TempDir(), testingclock.NewFakePassiveClock(start))
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "u"}, NotBefore: start, NotAfter: start.Add(2 * authorityLifetime)}
+	text, err := a.Sign(template, key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cert.CheckSignatureFrom(a.cert); err != nil || cert.Subject.CommonName != "u" || !cert.NotAfter.Equal(a.cert.NotAfter) || cert.SerialNumber.Sign() == 0 {
+		t.Errorf("signed is %v, until %s, number %s (%v)", cert.Subject, cert.NotAfter, cert.SerialNumber, err)
+	}
+	if template.SerialNumber != nil || template.NotAfter.Equal(a.cert.NotAfter) {
+		t.Error("the template was changed")
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/bootstrapsigner"
 	"github.com/bayplan/bayplan/internal/controller/clusterroleaggregation"
 	"github.com/bayplan/bayplan/internal/controller/cronjob"
+	"github.com/bayplan/bayplan/internal/controller/csrapproving"
+	"github.com/bayplan/bayplan/internal/controller/csrcleaner"
+	"github.com/bayplan/bayplan/internal/controller/csrsigning"
 	"github.com/bayplan/bayplan/internal/controller/daemonset"
 	"github.com/bayplan/bayplan/internal/controller/deployment"
 	"github.com/bayplan/bayplan/internal/controller/disruption"
@@ -65,6 +68,9 @@ func Table() []Entry {
 		{tokencleaner.Name, tokencleaner.New, []string{"secrets"}},
 		{bootstrapsigner.Name, bootstrapsigner.New, []string{"secrets", "configmaps"}},
 		{servicecidr.Name, servicecidr.New, []string{"servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io"}},
+		{csrapproving.Name, csrapproving.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
+		{csrsigning.Name, csrsigning.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
+		{csrcleaner.Name, csrcleaner.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 	}
 }
 

@@ -36,11 +36,12 @@ type API struct {
 	version   int64
 	uids      map[string]int
 	names     map[string]int
+	allowed   map[permission]bool
 }
 
 // NewAPI makes an empty API with the namespaces default and kube-system.
 func NewAPI() *API {
-	a := &API{resources: builtinResources(), tables: map[schema.GroupVersionResource]*table{}, names: map[string]int{}, uids: map[string]int{}, turn: make(chan struct{}, 1)}
+	a := &API{resources: builtinResources(), tables: map[schema.GroupVersionResource]*table{}, names: map[string]int{}, uids: map[string]int{}, allowed: map[permission]bool{}, turn: make(chan struct{}, 1)}
 	namespaces := *a.find(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	for _, name := range []string{"default", "kube-system"} {
 		ns := &object{Object: map[string]any{}}
@@ -84,7 +85,7 @@ func (r Request) writes() bool {
 	case "get", "list", "watch":
 		return false
 	}
-	return true
+	return r.Resource.Resource != reviews
 }
 
 // RoundTrip answers a request.

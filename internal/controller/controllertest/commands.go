@@ -49,6 +49,9 @@ func (e *Env) dispatch(name string, args []string, input string) (string, error)
 			fmt.Fprintln(&out, podLine(pod))
 		}
 		return out.String(), nil
+	case "allow":
+		e.API.Allow(args[0], args[1], args[2])
+		return "", nil
 	case "get":
 		return e.getObjects(args)
 	}

@@ -84,6 +84,7 @@ func (e *Env) Deps() (controller.Deps, error) {
 		Clock:     clock.RealClock{},
 		Recorder:  func(string) record.EventRecorder { return recorder{e} },
 		RootCA:    []byte("the root certificate"),
+		Authority: NewAuthority(),
 	}.WithDefaults(), nil
 }
 

@@ -67,6 +67,9 @@ func (a *API) create(r *Request, body []byte) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Resource.Resource == reviews {
+		return a.review(o)
+	}
 	if r.Resource.Namespaced {
 		if err := a.mayCreateIn(r); err != nil {
 			return nil, err
@@ -118,7 +121,7 @@ func (a *API) replace(r *Request, current, wanted *object) (*object, error) {
 	}
 	next := wanted.DeepCopy()
 	switch r.Sub {
-	case "status":
+	case "status", "approval":
 		next = current.DeepCopy()
 		setPart(next, wanted, "status")
 		next.SetAnnotations(wanted.GetAnnotations())

@@ -29,6 +29,7 @@ const builtin = `
 /v1 serviceaccounts ServiceAccount
 /v1 persistentvolumeclaims PersistentVolumeClaim
 /v1 resourcequotas ResourceQuota
+/v1 *persistentvolumes PersistentVolume
 /v1 *nodes Node
 /v1 *namespaces Namespace
 apps/v1 deployments Deployment
@@ -44,6 +45,15 @@ networking.k8s.io/v1 *servicecidrs ServiceCIDR
 networking.k8s.io/v1 *ipaddresses IPAddress
 rbac.authorization.k8s.io/v1 *clusterroles ClusterRole
 coordination.k8s.io/v1 leases Lease
+storage.k8s.io/v1 *storageclasses StorageClass
+storage.k8s.io/v1 *volumeattachments VolumeAttachment
+storage.k8s.io/v1 *csidrivers CSIDriver
+storage.k8s.io/v1 *csinodes CSINode
+storage.k8s.io/v1 *volumeattributesclasses VolumeAttributesClass
+certificates.k8s.io/v1 *certificatesigningrequests CertificateSigningRequest
+storagemigration.k8s.io/v1 *storageversionmigrations StorageVersionMigration
+admissionregistration.k8s.io/v1 *validatingadmissionpolicies ValidatingAdmissionPolicy
+authorization.k8s.io/v1 *subjectaccessreviews SubjectAccessReview
 apiextensions.k8s.io/v1 *customresourcedefinitions CustomResourceDefinition
 `
 
@@ -90,7 +100,7 @@ func (a *API) groups() *metav1.APIGroupList {
 func (a *API) resourceList(gv schema.GroupVersion) *metav1.APIResourceList {
 	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
 	for _, r := range a.resources {
-		if r.GroupVersion() == gv {
+		if r.GroupVersion() == gv && r.Resource != reviews {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
 				Name: r.Resource, Kind: r.Kind, Namespaced: r.Namespaced, SingularName: strings.ToLower(r.Kind),
 				Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
