@@ -22,6 +22,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/disruption"
 	"github.com/bayplan/bayplan/internal/controller/endpoint"
 	"github.com/bayplan/bayplan/internal/controller/endpointslice"
+	"github.com/bayplan/bayplan/internal/controller/endpointslicemirroring"
 	"github.com/bayplan/bayplan/internal/controller/garbagecollector"
 	"github.com/bayplan/bayplan/internal/controller/job"
 	"github.com/bayplan/bayplan/internal/controller/namespace"
@@ -57,6 +58,7 @@ func Table() []Entry {
 		{disruption.Name, disruption.New, []string{"poddisruptionbudgets.policy", "deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"}},
 		{endpoint.Name, endpoint.New, []string{"services", "endpoints"}},
 		{endpointslice.Name, endpointslice.New, []string{"services", "endpointslices.discovery.k8s.io"}},
+		{endpointslicemirroring.Name, endpointslicemirroring.New, []string{"services", "endpoints", "endpointslices.discovery.k8s.io"}},
 		{job.Name, job.New, []string{"jobs.batch"}},
 		{ttlafterfinished.Name, ttlafterfinished.New, []string{"jobs.batch"}},
 		{namespace.Name, namespace.New, nil},
