@@ -23,6 +23,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/endpoint"
 	"github.com/bayplan/bayplan/internal/controller/endpointslice"
 	"github.com/bayplan/bayplan/internal/controller/endpointslicemirroring"
+	"github.com/bayplan/bayplan/internal/controller/ephemeralvolume"
 	"github.com/bayplan/bayplan/internal/controller/garbagecollector"
 	"github.com/bayplan/bayplan/internal/controller/job"
 	"github.com/bayplan/bayplan/internal/controller/namespace"
@@ -38,6 +39,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/tainteviction"
 	"github.com/bayplan/bayplan/internal/controller/tokencleaner"
 	"github.com/bayplan/bayplan/internal/controller/ttlafterfinished"
+	"github.com/bayplan/bayplan/internal/controller/volumebinder"
 )
 
 // Constructor makes one controller.
@@ -70,6 +72,8 @@ func Table() []Entry {
 		{tokencleaner.Name, tokencleaner.New, []string{"secrets"}},
 		{bootstrapsigner.Name, bootstrapsigner.New, []string{"secrets", "configmaps"}},
 		{servicecidr.Name, servicecidr.New, []string{"servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io"}},
+		{volumebinder.Name, volumebinder.New, []string{"persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io"}},
+		{ephemeralvolume.Name, ephemeralvolume.New, []string{"persistentvolumeclaims"}},
 		{csrapproving.Name, csrapproving.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 		{csrsigning.Name, csrsigning.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 		{csrcleaner.Name, csrcleaner.New, []string{"certificatesigningrequests.certificates.k8s.io"}},

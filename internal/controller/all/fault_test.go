@@ -79,6 +79,26 @@ spec:
   selector: {matchLabels: {job: work}}
   template: {metadata: {labels: {job: work}}, spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
 ---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Retain, hostPath: {path: /disk}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {storageClassName: "", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: outside}
+spec: {clusterIP: 10.0.0.2, ipFamilies: [IPv4], ports: [{port: 80, protocol: TCP}]}
+---
+apiVersion: v1
+kind: Endpoints
+metadata: {name: outside}
+subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80, protocol: TCP}]}]
+---
 apiVersion: apps/v1
 kind: ReplicaSet
 metadata: {name: gone}
@@ -117,7 +137,8 @@ var endState = map[string][]string{
 	"configmaps":             {"data"},
 	"serviceaccounts":        nil,
 	"endpoints":              nil,
-	"persistentvolumeclaims": nil,
+	"persistentvolumes":      {"status.phase", "spec.claimRef.name"},
+	"persistentvolumeclaims": {"status.phase", "spec.volumeName"},
 }
 
 // faults makes requests of controllers fail, before or after they took place, and watches late.
