@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/storage/ephemeral"
 )
 
 // ownerIndex finds objects by the UID of their controller, and those without one by their namespace. Without it each sync of one set
@@ -94,4 +95,56 @@ func PodsOnNode(indexer cache.Indexer, node string) []*corev1.Pod {
 		pods = append(pods, obj.(*corev1.Pod))
 	}
 	return pods
+}
+
+// claimIndex finds pods by the PersistentVolumeClaims that they use.
+const claimIndex = "bayplan.claimName"
+
+// IndexByClaim makes the pods of an informer findable with PodsOfClaim.
+func IndexByClaim(informer cache.SharedIndexInformer) error {
+	if _, found := informer.GetIndexer().GetIndexers()[claimIndex]; found {
+		return nil
+	}
+	err := informer.AddIndexers(cache.Indexers{claimIndex: func(obj any) ([]string, error) {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok {
+			return nil, nil
+		}
+		names := ClaimNames(pod)
+		for i, name := range names {
+			names[i] = pod.Namespace + "/" + name
+		}
+		return names, nil
+	}})
+	if err != nil {
+		return fmt.Errorf("index pods by claim: %w", err)
+	}
+	return nil
+}
+
+// PodsOfClaim returns the cached pods that have a volume of the claim.
+func PodsOfClaim(indexer cache.Indexer, namespace, claim string) []*corev1.Pod {
+	objs, err := indexer.ByIndex(claimIndex, namespace+"/"+claim)
+	if err != nil {
+		panic(err)
+	}
+	pods := make([]*corev1.Pod, 0, len(objs))
+	for _, obj := range objs {
+		pods = append(pods, obj.(*corev1.Pod))
+	}
+	return pods
+}
+
+// ClaimNames lists the PersistentVolumeClaims of a pod's volumes, those of its ephemeral volumes too.
+func ClaimNames(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.Volumes {
+		switch v := &pod.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			names = append(names, ephemeral.VolumeClaimName(pod, v))
+		}
+	}
+	return names
 }

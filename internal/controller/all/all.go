@@ -29,6 +29,8 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/namespace"
 	"github.com/bayplan/bayplan/internal/controller/nodelifecycle"
 	"github.com/bayplan/bayplan/internal/controller/podgc"
+	"github.com/bayplan/bayplan/internal/controller/pvcprotection"
+	"github.com/bayplan/bayplan/internal/controller/pvprotection"
 	"github.com/bayplan/bayplan/internal/controller/replicaset"
 	"github.com/bayplan/bayplan/internal/controller/replicationcontroller"
 	"github.com/bayplan/bayplan/internal/controller/resourcequota"
@@ -39,7 +41,9 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/tainteviction"
 	"github.com/bayplan/bayplan/internal/controller/tokencleaner"
 	"github.com/bayplan/bayplan/internal/controller/ttlafterfinished"
+	"github.com/bayplan/bayplan/internal/controller/vacprotection"
 	"github.com/bayplan/bayplan/internal/controller/volumebinder"
+	"github.com/bayplan/bayplan/internal/controller/volumeexpand"
 )
 
 // Constructor makes one controller.
@@ -74,6 +78,10 @@ func Table() []Entry {
 		{servicecidr.Name, servicecidr.New, []string{"servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io"}},
 		{volumebinder.Name, volumebinder.New, []string{"persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io"}},
 		{ephemeralvolume.Name, ephemeralvolume.New, []string{"persistentvolumeclaims"}},
+		{pvcprotection.Name, pvcprotection.New, []string{"persistentvolumeclaims"}},
+		{pvprotection.Name, pvprotection.New, []string{"persistentvolumes"}},
+		{vacprotection.Name, vacprotection.New, []string{"persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"}},
+		{volumeexpand.Name, volumeexpand.New, []string{"persistentvolumes", "persistentvolumeclaims"}},
 		{csrapproving.Name, csrapproving.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 		{csrsigning.Name, csrsigning.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 		{csrcleaner.Name, csrcleaner.New, []string{"certificatesigningrequests.certificates.k8s.io"}},

@@ -90,6 +90,16 @@ metadata: {name: data}
 spec: {storageClassName: "", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 ---
 apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: spare}
+spec: {storageClassName: "", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Ti}}}
+---
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttributesClass
+metadata: {name: spare}
+driverName: d
+---
+apiVersion: v1
 kind: Service
 metadata: {name: outside}
 spec: {clusterIP: 10.0.0.2, ipFamilies: [IPv4], ports: [{port: 80, protocol: TCP}]}
@@ -128,17 +138,18 @@ spec:
 
 // endState is what must be the same in the end, whatever happened on the way.
 var endState = map[string][]string{
-	"namespaces":             {"status.phase"},
-	"replicasets":            {"spec.replicas", "status.replicas", "status.readyReplicas"},
-	"deployments":            {"status.replicas", "status.updatedReplicas", "status.availableReplicas", "status.unavailableReplicas"},
-	"statefulsets":           {"status.replicas", "status.updatedReplicas", "status.readyReplicas", "status.currentRevision"},
-	"daemonsets":             {"status.numberReady", "status.updatedNumberScheduled", "status.desiredNumberScheduled"},
-	"jobs":                   {"status.succeeded", "status.active", "status.uncountedTerminatedPods"},
-	"configmaps":             {"data"},
-	"serviceaccounts":        nil,
-	"endpoints":              nil,
-	"persistentvolumes":      {"status.phase", "spec.claimRef.name"},
-	"persistentvolumeclaims": {"status.phase", "spec.volumeName"},
+	"namespaces":              {"status.phase"},
+	"replicasets":             {"spec.replicas", "status.replicas", "status.readyReplicas"},
+	"deployments":             {"status.replicas", "status.updatedReplicas", "status.availableReplicas", "status.unavailableReplicas"},
+	"statefulsets":            {"status.replicas", "status.updatedReplicas", "status.readyReplicas", "status.currentRevision"},
+	"daemonsets":              {"status.numberReady", "status.updatedNumberScheduled", "status.desiredNumberScheduled"},
+	"jobs":                    {"status.succeeded", "status.active", "status.uncountedTerminatedPods"},
+	"configmaps":              {"data"},
+	"serviceaccounts":         nil,
+	"endpoints":               nil,
+	"persistentvolumes":       {"status.phase", "spec.claimRef.name"},
+	"persistentvolumeclaims":  {"status.phase", "spec.volumeName", "metadata.finalizers"},
+	"volumeattributesclasses": nil,
 }
 
 // faults makes requests of controllers fail, before or after they took place, and watches late.
@@ -205,6 +216,10 @@ func live(t *testing.T, seed uint64, rate float64, leaders int) (state string) {
 		e.Command("apply", after)
 		e.Command("delete namespaces doomed", "")
 		e.Command("delete replicasets gone Foreground", "")
+		e.Command("delete persistentvolumeclaims spare", "")
+		e.Command("delete volumeattributesclasses spare", "")
+		e.Command("delete persistentvolumeclaims spare", "")
+		e.Command("delete volumeattributesclasses spare", "")
 		e.Advance(20 * time.Second)
 		f.stop()
 		for range 20 {

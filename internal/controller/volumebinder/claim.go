@@ -131,17 +131,9 @@ func (c *Controller) match(claim *corev1.PersistentVolumeClaim, delayed bool) (*
 
 // awaited tells what a claim whose volume is chosen with its pod waits for.
 func (c *Controller) awaited(claim *corev1.PersistentVolumeClaim) (reason, message string) {
-	pods, err := c.pods.Pods(claim.Namespace).List(labels.Everything())
-	if err != nil {
-		pods = nil
-	}
 	var names []string
-	for _, pod := range pods {
-		uses := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-			ephemeral := v.Ephemeral != nil && pod.Name+"-"+v.Name == claim.Name
-			return ephemeral || v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
-		})
-		if uses && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
+	for _, pod := range controller.PodsOfClaim(c.podIndex, claim.Namespace, claim.Name) {
+		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
 			names = append(names, pod.Name)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	storage "k8s.io/component-helpers/storage/volume"
 
@@ -39,15 +40,18 @@ type Controller struct {
 	claims   corelisters.PersistentVolumeClaimLister
 	volumes  corelisters.PersistentVolumeLister
 	classes  storagelisters.StorageClassLister
-	pods     corelisters.PodLister
+	podIndex cache.Indexer
 }
 
 // New makes the controller.
 func New(_ context.Context, deps controller.Deps) (controller.Controller, error) {
 	core, classes := deps.Informers.Core().V1(), deps.Informers.Storage().V1().StorageClasses()
+	if err := controller.IndexByClaim(core.Pods().Informer()); err != nil {
+		return nil, err
+	}
 	c := &Controller{
 		client: deps.Client, recorder: deps.Recorder("persistentvolume-controller"),
-		claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), classes: classes.Lister(), pods: core.Pods().Lister(),
+		claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), classes: classes.Lister(), podIndex: core.Pods().Informer().GetIndexer(),
 	}
 	// Two claims must not choose the same volume at the same time.
 	deps.Workers = 1
