@@ -40,6 +40,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/statefulset"
 	"github.com/bayplan/bayplan/internal/controller/tainteviction"
 	"github.com/bayplan/bayplan/internal/controller/tokencleaner"
+	"github.com/bayplan/bayplan/internal/controller/ttl"
 	"github.com/bayplan/bayplan/internal/controller/ttlafterfinished"
 	"github.com/bayplan/bayplan/internal/controller/vacprotection"
 	"github.com/bayplan/bayplan/internal/controller/volumebinder"
@@ -82,6 +83,7 @@ func Table() []Entry {
 		{pvprotection.Name, pvprotection.New, []string{"persistentvolumes"}},
 		{vacprotection.Name, vacprotection.New, []string{"persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"}},
 		{volumeexpand.Name, volumeexpand.New, []string{"persistentvolumes", "persistentvolumeclaims"}},
+		{ttl.Name, ttl.New, nil},
 		{csrapproving.Name, csrapproving.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 		{csrsigning.Name, csrsigning.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 		{csrcleaner.Name, csrcleaner.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
