@@ -38,6 +38,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
 	"github.com/bayplan/bayplan/internal/controller/servicecidr"
 	"github.com/bayplan/bayplan/internal/controller/statefulset"
+	"github.com/bayplan/bayplan/internal/controller/storageversionmigrator"
 	"github.com/bayplan/bayplan/internal/controller/tainteviction"
 	"github.com/bayplan/bayplan/internal/controller/tokencleaner"
 	"github.com/bayplan/bayplan/internal/controller/ttl"
@@ -84,6 +85,7 @@ func Table() []Entry {
 		{vacprotection.Name, vacprotection.New, []string{"persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"}},
 		{volumeexpand.Name, volumeexpand.New, []string{"persistentvolumes", "persistentvolumeclaims"}},
 		{ttl.Name, ttl.New, nil},
+		{storageversionmigrator.Name, storageversionmigrator.New, []string{"storageversionmigrations.storagemigration.k8s.io"}},
 		{csrapproving.Name, csrapproving.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 		{csrsigning.Name, csrsigning.New, []string{"certificatesigningrequests.certificates.k8s.io"}},
 		{csrcleaner.Name, csrcleaner.New, []string{"certificatesigningrequests.certificates.k8s.io"}},

@@ -99,6 +99,11 @@ kind: VolumeAttributesClass
 metadata: {name: spare}
 driverName: d
 ---
+apiVersion: storagemigration.k8s.io/v1
+kind: StorageVersionMigration
+metadata: {name: configmaps}
+spec: {resource: {resource: configmaps}}
+---
 apiVersion: v1
 kind: Service
 metadata: {name: outside}
