@@ -13,6 +13,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller"
 	"github.com/bayplan/bayplan/internal/controller/bootstrapsigner"
 	"github.com/bayplan/bayplan/internal/controller/clusterroleaggregation"
+	"github.com/bayplan/bayplan/internal/controller/attachdetach"
 	"github.com/bayplan/bayplan/internal/controller/cronjob"
 	"github.com/bayplan/bayplan/internal/controller/csrapproving"
 	"github.com/bayplan/bayplan/internal/controller/csrcleaner"
@@ -83,6 +84,9 @@ func Table() []Entry {
 		{pvcprotection.Name, pvcprotection.New, []string{"persistentvolumeclaims"}},
 		{pvprotection.Name, pvprotection.New, []string{"persistentvolumes"}},
 		{vacprotection.Name, vacprotection.New, []string{"persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"}},
+		{attachdetach.Name, attachdetach.New, []string{
+			"persistentvolumes", "persistentvolumeclaims", "csidrivers.storage.k8s.io", "volumeattachments.storage.k8s.io",
+		}},
 		{volumeexpand.Name, volumeexpand.New, []string{"persistentvolumes", "persistentvolumeclaims"}},
 		{ttl.Name, ttl.New, nil},
 		{storageversionmigrator.Name, storageversionmigrator.New, []string{"storageversionmigrations.storagemigration.k8s.io"}},
