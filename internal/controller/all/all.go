@@ -38,6 +38,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/rootca"
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
 	"github.com/bayplan/bayplan/internal/controller/servicecidr"
+	"github.com/bayplan/bayplan/internal/controller/serviceaccounttoken"
 	"github.com/bayplan/bayplan/internal/controller/statefulset"
 	"github.com/bayplan/bayplan/internal/controller/storageversionmigrator"
 	"github.com/bayplan/bayplan/internal/controller/tainteviction"
@@ -56,6 +57,7 @@ type Constructor func(ctx context.Context, deps controller.Deps) (controller.Con
 func Table() []Entry {
 	return []Entry{
 		{serviceaccount.Name, serviceaccount.New, []string{"serviceaccounts"}},
+		{serviceaccounttoken.Name, serviceaccounttoken.New, []string{"serviceaccounts", "secrets"}},
 		{rootca.Name, rootca.New, []string{"configmaps"}},
 		{replicaset.Name, replicaset.New, []string{"replicasets.apps"}},
 		{replicationcontroller.Name, replicationcontroller.New, []string{"replicationcontrollers"}},

@@ -164,7 +164,7 @@ func keepIdentity(next, current *object) {
 	next.SetManagedFields(nil)
 }
 
-// createSub carries out the sub-resources that are posted to: binding and eviction of pods.
+// createSub carries out the sub-resources that are posted to: binding and eviction of pods, tokens of service accounts.
 func (a *API) createSub(r *Request, body []byte) (*object, error) {
 	current := a.table(r.Resource.GroupVersionResource).get(r.Namespace, r.Name)
 	if current == nil {
@@ -181,6 +181,10 @@ func (a *API) createSub(r *Request, body []byte) (*object, error) {
 		_ = unstructured.SetNestedField(next.Object, node, "spec", "nodeName")
 		a.put(r.Resource, next)
 		return next, nil
+	case "token":
+		secret, _, _ := unstructured.NestedString(posted.Object, "spec", "boundObjectRef", "name")
+		posted.Object["status"] = map[string]any{"token": "of " + r.Name + " for " + secret, "expirationTimestamp": nil}
+		return posted, nil
 	case "eviction":
 		return current, a.delete(r.Resource, current, nil)
 	}

@@ -41,7 +41,8 @@ func (v view) matches(o *object) bool {
 func fieldsOf(o *object) fields.Set {
 	node, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName")
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-	return fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(), "spec.nodeName": node, "status.phase": phase}
+	kind, _, _ := unstructured.NestedString(o.Object, "type")
+	return fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(), "spec.nodeName": node, "status.phase": phase, "type": kind}
 }
 
 // show is the object in the form that was asked for.
