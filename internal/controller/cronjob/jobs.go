@@ -182,6 +182,7 @@ func (t *turn) startJob(ctx context.Context, at time.Time, location *time.Locati
 		}
 		return fmt.Errorf("create Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
+	skew.Observe(t.now.Sub(at).Seconds())
 	t.inform("SuccessfulCreate", "Created job %v", made.Name)
 	t.started(made, at)
 	return nil

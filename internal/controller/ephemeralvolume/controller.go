@@ -23,6 +23,11 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "ephemeral-volume-controller"
 
+var (
+	attempts = controller.Counter("ephemeral_volume_controller", "create_total", "Attempts to create the PersistentVolumeClaim of a pod.")
+	failures = controller.Counter("ephemeral_volume_controller", "create_failures_total", "Attempts to create the PersistentVolumeClaim of a pod that failed.")
+)
+
 // Controller makes claims for pods.
 type Controller struct {
 	*controller.Loop
@@ -101,7 +106,11 @@ func (c *Controller) ensure(ctx context.Context, pod *corev1.Pod, volume *corev1
 		},
 		Spec: template.Spec,
 	}
+	attempts.WithLabelValues().Inc()
 	_, err = c.client.CoreV1().PersistentVolumeClaims(pod.Namespace).Create(ctx, claim, metav1.CreateOptions{})
+	if err != nil {
+		failures.WithLabelValues().Inc()
+	}
 	if apierrors.IsAlreadyExists(err) {
 		return controller.Again("the cache does not show PersistentVolumeClaim " + name + " yet")
 	}

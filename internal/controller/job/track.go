@@ -46,6 +46,7 @@ func (a *attempt) track(ctx context.Context) error {
 			return err
 		}
 		a.c.fresh.Wrote(written)
+		a.measure()
 	}
 	return a.c.freeAll(ctx, free)
 }

@@ -112,5 +112,5 @@ func (c *Controller) sync(ctx context.Context, key string) error {
 	if pod.DeletionTimestamp == nil || pod.Spec.NodeName != "" {
 		return nil
 	}
-	return c.remove(ctx, pod, nil)
+	return c.remove(ctx, pod, reasonUnscheduled, nil)
 }

@@ -46,18 +46,22 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 
 // removeAll removes the pods of a node: all of them if there is a reason to tell them, else those that are being deleted.
 func (c *Controller) removeAll(ctx context.Context, node string, disruption *corev1.PodCondition) error {
+	reason := reasonOutOfService
+	if disruption != nil {
+		reason = reasonOrphaned
+	}
 	var errs []error
 	for _, pod := range controller.PodsOnNode(c.podIndex, node) {
 		if disruption == nil && (pod.DeletionTimestamp == nil || controller.IsPodReady(pod)) {
 			continue
 		}
-		errs = append(errs, c.remove(ctx, pod, disruption))
+		errs = append(errs, c.remove(ctx, pod, reason, disruption))
 	}
 	return errors.Join(errs...)
 }
 
 // remove marks the pod as failed if it has not finished, so that its controller counts it, and removes it without waiting for a node.
-func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, disruption *corev1.PodCondition) error {
+func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, reason string, disruption *corev1.PodCondition) error {
 	if pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && controller.IsPodFinished(pod) {
 		return nil // only finalizers are left to wait for
 	}
@@ -73,14 +77,17 @@ func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, disruption *co
 			failed.Status.Conditions = append(failed.Status.Conditions, condition)
 		}
 		if _, err := pods.UpdateStatus(ctx, failed, metav1.UpdateOptions{}); err != nil {
+			failures.WithLabelValues(pod.Namespace, reason).Inc()
 			return controller.IgnoreNotFound(err)
 		}
 	}
 	now := int64(0)
 	err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	if controller.IgnoreNotFound(err) != nil {
+		failures.WithLabelValues(pod.Namespace, reason).Inc()
 		return fmt.Errorf("remove pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	removals.WithLabelValues(pod.Namespace, reason).Inc()
 	return nil
 }
 
@@ -98,7 +105,7 @@ func (c *Controller) trimFinished(ctx context.Context) error {
 	})
 	var errs []error
 	for _, pod := range pods[:max(0, len(pods)-c.threshold)] {
-		errs = append(errs, c.remove(ctx, pod, nil))
+		errs = append(errs, c.remove(ctx, pod, reasonTerminated, nil))
 	}
 	return errors.Join(errs...)
 }

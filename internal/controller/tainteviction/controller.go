@@ -23,6 +23,12 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "taint-eviction-controller"
 
+var (
+	deletions = controller.Counter("taint_eviction_controller", "pod_deletions_total", "Pods that were deleted because of a taint.")
+	latency   = controller.Histogram("taint_eviction_controller", "pod_deletion_duration_seconds", "Time from when a taint came to count for a pod to the pod's deletion.",
+		[]float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240})
+)
+
 // Controller deletes pods from tainted nodes.
 type Controller struct {
 	*controller.Loop
@@ -98,7 +104,7 @@ func (c *Controller) sync(ctx context.Context, key string) error {
 		c.AddAfter(key, wait)
 		return nil
 	}
-	return c.evict(ctx, pod)
+	return c.evict(ctx, pod, until)
 }
 
 // toleratedUntil is until when the pod tolerates all of the taints: the earliest end among them, each counted from when the taint was added.
@@ -140,7 +146,7 @@ func tolerationEnd(pod *corev1.Pod, taint *corev1.Taint, now time.Time) (end tim
 }
 
 // evict says in the pod's conditions why it goes, and deletes it.
-func (c *Controller) evict(ctx context.Context, pod *corev1.Pod) error {
+func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, due time.Time) error {
 	c.recorder.Eventf(pod, corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s/%s", pod.Namespace, pod.Name)
 	pods := c.client.CoreV1().Pods(pod.Namespace)
 	if controller.PodCondition(pod, corev1.DisruptionTarget) == nil {
@@ -157,5 +163,7 @@ func (c *Controller) evict(ctx context.Context, pod *corev1.Pod) error {
 	if controller.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	deletions.WithLabelValues().Inc()
+	latency.Observe(c.clock.Since(due).Seconds())
 	return nil
 }

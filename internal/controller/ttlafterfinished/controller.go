@@ -21,6 +21,9 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "ttl-after-finished-controller"
 
+var delay = controller.Histogram("ttl_after_finished_controller", "job_deletion_duration_seconds", "Time from when a finished Job could be deleted to its deletion.",
+	[]float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2})
+
 // Controller deletes finished Jobs.
 type Controller struct {
 	*controller.Loop
@@ -82,6 +85,9 @@ func (c *Controller) sync(ctx context.Context, key string) error {
 	})
 	if controller.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete finished Job %s: %w", key, err)
+	}
+	if at, due := dueAt(fresh); due {
+		delay.Observe(c.clock.Since(at).Seconds())
 	}
 	return nil
 }
