@@ -2,9 +2,7 @@ package apiserver_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -295,24 +293,6 @@ func TestBootstrapToken(t *testing.T) {
 		_, err := client.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsUnauthorized(err)
 	}, "the token is gone")
-}
-
-// TestAnonymous: health, and nothing else, also not what system:public-info-viewer would allow.
-func TestAnonymous(t *testing.T) {
-	a := startAPI(t)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	defer client.CloseIdleConnections()
-	for path, want := range map[string]int{
-		"/livez": 200, "/readyz": 200, "/healthz": 200, "/livez/etcd": 401, "/version": 401, "/api": 401, "/apis": 401, "/metrics": 401,
-		"/api/v1/namespaces/kube-public/configmaps/cluster-info": 401, "/api/v1/pods": 401, "/openapi/v3": 401,
-	} {
-		response, err := client.Get(a.config.Host + path)
-		must(t, err)
-		must(t, response.Body.Close())
-		if response.StatusCode != want {
-			t.Errorf("%s: %d, want %d", path, response.StatusCode, want)
-		}
-	}
 }
 
 // TestNodeIsRestricted is about what nodes write, through the whole server.

@@ -37,6 +37,7 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 	c.ExternalAddress = s.address
 	c.LoopbackClientConfig = loopback
 	c.LongRunningFunc = longRunning
+	c.BuildHandlerChainFunc = handlerChain(scheme.codecs)
 	c.ShutdownWatchTerminationGracePeriod = watchGrace
 	c.RESTOptionsGetter = &storageOptions{scheme: scheme, decorator: config.Store.Decorator()}
 	c.Authentication.Authenticator = authentication.New(config.Authority.Pool(), s.tokens, s.accounts, s.bootstrapTokens())
@@ -55,9 +56,18 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 	if c.AdmissionControl, err = s.admission(c, factory); err != nil {
 		return nil, err
 	}
+	if config.Flags != nil {
+		c.Flagz = flagz(config.Flags)
+	}
 	c.SecureServing, err = secureServing(config)
 	return c, err
 }
+
+// flagz is what /flagz tells.
+type flagz map[string]string
+
+// GetFlagz implements flagz.Reader.
+func (f flagz) GetFlagz() map[string]string { return f }
 
 // startRoles makes the default roles and bindings; the server is not ready before they count. An error of a hook ends the process, so this one tries again until it succeeds or
 // the server ends.

@@ -51,6 +51,8 @@ type Config struct {
 	Endpoint netip.AddrPort
 	// Peers: other servers may run on the same store.
 	Peers bool
+	// Flags are the values of the process's flags, none of them secret, for /flagz; without them there is no such path.
+	Flags map[string]string
 }
 
 // Server is the API server of one cluster.

@@ -58,8 +58,7 @@ func (o *clusterOptions) complete(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	o.config.Version, o.config.Flags = Version, map[string]string{}
-	cmd.Flags().Visit(func(f *pflag.Flag) { o.config.Flags[f.Name] = f.Value.String() })
+	o.config.Version, o.config.Flags = Version, flagValues(cmd.Flags())
 	o.file = kubeconfig.At(o.kubeconfig)
 	if o.kubeconfig == "" {
 		o.file, err = kubeconfig.ForUser()

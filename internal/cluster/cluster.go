@@ -41,7 +41,7 @@ type Config struct {
 	Etcd store.External
 	// CompactionInterval is how long old revisions are kept; DefaultCompactionInterval when it is zero.
 	CompactionInterval time.Duration
-	// Version is that of the program and Flags how it was called, both for those who look into it.
+	// Version is that of the program and Flags the values of its flags, none of them secret, both for those who look into it.
 	Version string
 	Flags   map[string]string
 	// Report is told what was ready when.
@@ -134,7 +134,7 @@ func (c *Cluster) start(ctx context.Context) error {
 func (c *Cluster) planeConfig(listener net.Listener) controlPlaneConfig {
 	plane := controlPlaneConfig{
 		pkiDir: c.config.PKIDir, listeners: []net.Listener{listener}, dial: (&net.Dialer{}).DialContext,
-		addresses: servingAddresses(c.config.BindAddress),
+		addresses: servingAddresses(c.config.BindAddress), flags: c.config.Flags,
 		store: store.Options{
 			Dir: c.data.Path("etcd"), External: c.config.Etcd, CompactionInterval: c.config.CompactionInterval, ReadyTimeout: storeReadyTimeout,
 		},

@@ -48,6 +48,8 @@ type controlPlaneConfig struct {
 	// addresses are those of the serving certificate, beside loopback.
 	addresses []net.IP
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	// flags are told to who asks for /flagz.
+	flags map[string]string
 }
 
 // startControlPlane returns when the API can be used.
@@ -82,7 +84,7 @@ func (c *controlPlane) identities(config controlPlaneConfig) (*apiserver.Config,
 	}
 	out := &apiserver.Config{
 		Authority: c.authority, ServiceCIDR: serviceCIDR, Endpoint: apiEndpoint(), Peers: len(config.store.External.Endpoints) > 0,
-		Advertise: advertisedAddress(c.address, config.addresses),
+		Advertise: advertisedAddress(c.address, config.addresses), Flags: config.flags,
 	}
 	out.Serving, err = c.authority.Identity("apiserver", pki.Request{
 		User:      "kube-apiserver",

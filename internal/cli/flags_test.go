@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestFlagValuesHaveNoSecrets(t *testing.T) {
+	o, flags := &clusterOptions{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.addFlags(flags)
+	err := flags.Parse([]string{"--etcd-endpoints", "https://ann:pass@a:2379,https://b:2379", "--etcd-endpoints=https://to:k%2Fen@c", "--port=0", "--data-dir", "/d@x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := flagValues(flags)
+	for name, want := range map[string]string{
+		"etcd-endpoints": "[https://(left out)@a:2379,https://b:2379,https://(left out)@c]", "port": "0", "data-dir": "/d@x", "bind-address": "127.0.0.1", "etcd-keyfile": "",
+	} {
+		if got, ok := values[name]; !ok || got != want {
+			t.Errorf("--%s: %q, want %q", name, got, want)
+		}
+	}
+	for name, value := range values {
+		if strings.Contains(value, "pass") || strings.Contains(value, "k%2Fen") {
+			t.Errorf("--%s tells a secret: %s", name, value)
+		}
+	}
+}
