@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -64,7 +67,17 @@ func startOn(t testing.TB, s *store.Store, authority *pki.Authority, changes ...
 	must(t, err)
 	a.dynamic, err = dynamic.NewForConfig(a.config)
 	must(t, err)
+	a.makeAccount(t, "default")
 	return a
+}
+
+// makeAccount makes the account of a namespace that its pods run as, which a controller does in a whole cluster.
+func (a *api) makeAccount(t testing.TB, namespace string) {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := a.client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		must(t, err)
+	}
 }
 
 func run(t testing.TB, server *apiserver.Server) {

@@ -1,6 +1,7 @@
 package admissiontest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -49,7 +50,9 @@ func flatten(t testing.TB, obj runtime.Object) map[string]string {
 	data, err := json.Marshal(obj)
 	must(t, err)
 	var value any
-	must(t, json.Unmarshal(data, &value))
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	must(t, decoder.Decode(&value))
 	out := map[string]string{}
 	collect(out, "", value)
 	return out

@@ -1,0 +1,17 @@
+package ingressclass
+
+import (
+	"testing"
+
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bayplan/bayplan/internal/apiserver/admission/admissiontest"
+)
+
+func TestTranscripts(t *testing.T) {
+	admissiontest.Run(t, func(_ kubernetes.Interface, factory informers.SharedInformerFactory) admission.Interface {
+		return New(factory)
+	})
+}
