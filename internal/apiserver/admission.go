@@ -26,6 +26,7 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/admission/nodetaint"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/podresize"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/priority"
+	"github.com/bayplan/bayplan/internal/apiserver/admission/resourcequota"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/runtimeclass"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/serviceaccount"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/storageclass"
@@ -41,7 +42,7 @@ type admissionPlugin struct {
 }
 
 // admissionPlugins are the plugins in the order in which they are asked, which is kube-apiserver's: a plugin counts on what those before it have filled in.
-func (s *Server) admissionPlugins(factory informers.SharedInformerFactory) []admissionPlugin {
+func (s *Server) admissionPlugins(factory informers.SharedInformerFactory, drained <-chan struct{}) []admissionPlugin {
 	allowed := func() authorizer.UnconditionalAuthorizer { return s.generic.Authorizer }
 	return []admissionPlugin{
 		{lifecycle.PluginName, func() (admission.Interface, error) { return lifecycle.NewLifecycle(immortal) }},
@@ -62,6 +63,9 @@ func (s *Server) admissionPlugins(factory informers.SharedInformerFactory) []adm
 		{certificates.SubjectRestriction, func() (admission.Interface, error) { return certificates.New(certificates.SubjectRestriction, allowed) }},
 		{ingressclass.Name, func() (admission.Interface, error) { return ingressclass.New(factory), nil }},
 		{podresize.Name, func() (admission.Interface, error) { return podresize.New(s.client), nil }},
+		{resourcequota.Name, func() (admission.Interface, error) {
+			return resourcequota.New(s.client, factory, clock.RealClock{}, drained)
+		}},
 	}
 }
 
@@ -69,7 +73,7 @@ func (s *Server) admissionPlugins(factory informers.SharedInformerFactory) []adm
 func (s *Server) admission(c *genericapiserver.Config, factory informers.SharedInformerFactory) (admission.Interface, error) {
 	all := admission.NewPlugins()
 	var order []string
-	for _, plugin := range s.admissionPlugins(factory) {
+	for _, plugin := range s.admissionPlugins(factory, c.DrainedNotify()) {
 		all.Register(plugin.name, func(io.Reader) (admission.Interface, error) { return plugin.make() })
 		order = append(order, plugin.name)
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/bayplan/bayplan/internal/controller"
 )
@@ -40,6 +41,7 @@ type Controller struct {
 	services corelisters.ServiceLister
 	claims   corelisters.PersistentVolumeClaimLister
 	counters *counters
+	clock    clock.PassiveClock
 }
 
 // New makes the controller.
@@ -47,7 +49,7 @@ func New(_ context.Context, deps controller.Deps) (controller.Controller, error)
 	core := deps.Informers.Core().V1()
 	c := &Controller{
 		client: deps.Client, quotas: core.ResourceQuotas().Lister(), pods: core.Pods().Lister(), services: core.Services().Lister(),
-		claims: core.PersistentVolumeClaims().Lister(),
+		claims: core.PersistentVolumeClaims().Lister(), clock: deps.WithDefaults().Clock,
 	}
 	c.Loop = controller.NewLoop(Name, deps, c.sync)
 	c.counters = newCounters(deps, c.namespaceChanged)

@@ -4,119 +4,77 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	resourcehelper "k8s.io/component-helpers/resource"
-	"k8s.io/utils/ptr"
 
 	"github.com/bayplan/bayplan/internal/controller"
+	"github.com/bayplan/bayplan/internal/quota"
 )
 
-// adder adds to the resources that the quota limits, and drops what it does not.
-type adder func(name corev1.ResourceName, amount resource.Quantity)
+// adder adds what an object uses to the resources that the quota limits, and drops what it does not.
+type adder func(used corev1.ResourceList)
 
 func adderTo(total corev1.ResourceList) adder {
-	return func(name corev1.ResourceName, amount resource.Quantity) {
-		if sum, limited := total[name]; limited {
-			sum.Add(amount)
-			total[name] = sum
+	return func(used corev1.ResourceList) {
+		for name, amount := range used {
+			if sum, limited := total[name]; limited {
+				sum.Add(amount)
+				total[name] = sum
+			}
 		}
 	}
 }
 
-func one() resource.Quantity { return *resource.NewQuantity(1, resource.DecimalSI) }
-
 // finished tells whether the pod no longer uses anything.
 func finished(pod *corev1.Pod) bool { return controller.IsPodFinished(pod) }
 
-// countPods counts pods and what they ask for. Finished ones only count as objects.
+// inScopes tells whether the quota means an object, given what tells whether the object is in one scope.
+func inScopes[T any](q *corev1.ResourceQuota, obj T, fits func(corev1.ScopedResourceSelectorRequirement, T) bool) bool {
+	for _, requirement := range quota.Requirements(q) {
+		if !fits(requirement, obj) {
+			return false
+		}
+	}
+	return true
+}
+
+// countPods counts pods and what they ask for.
 func (c *Controller) countPods(q *corev1.ResourceQuota, add adder) error {
 	pods, err := c.pods.Pods(q.Namespace).List(labels.Everything())
 	if err != nil {
 		return err
 	}
 	for _, pod := range pods {
-		if !podInScope(q, pod) {
-			continue
-		}
-		add("count/pods", one())
-		if finished(pod) {
-			continue
-		}
-		add(corev1.ResourcePods, one())
-		for name, amount := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-			add(corev1.ResourceName("requests."+string(name)), amount)
-			switch name {
-			case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-				add(name, amount)
-			default:
-				if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-					add(name, amount)
-				}
-			}
-		}
-		for name, amount := range resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}) {
-			add(corev1.ResourceName("limits."+string(name)), amount)
+		if inScopes(q, pod, quota.PodFits) {
+			add(quota.PodUsage(pod, c.clock.Now()))
 		}
 	}
 	return nil
 }
 
+// countServices: a quota with scopes means no Services.
 func (c *Controller) countServices(q *corev1.ResourceQuota, add adder) error {
-	if scoped(q) {
+	if len(quota.Requirements(q)) > 0 {
 		return nil
 	}
 	services, err := c.services.Services(q.Namespace).List(labels.Everything())
 	if err != nil {
 		return err
 	}
-	for _, s := range services {
-		add(corev1.ResourceServices, one())
-		add("count/services", one())
-		ports := int64(len(s.Spec.Ports))
-		switch s.Spec.Type {
-		case corev1.ServiceTypeLoadBalancer:
-			add(corev1.ResourceServicesLoadBalancers, one())
-			if !ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
-				ports = 0
-				for _, p := range s.Spec.Ports {
-					if p.NodePort != 0 {
-						ports++
-					}
-				}
-			}
-			add(corev1.ResourceServicesNodePorts, *resource.NewQuantity(ports, resource.DecimalSI))
-		case corev1.ServiceTypeNodePort:
-			add(corev1.ResourceServicesNodePorts, *resource.NewQuantity(ports, resource.DecimalSI))
-		}
+	for _, service := range services {
+		add(quota.ServiceUsage(service))
 	}
 	return nil
 }
 
-// classSuffix ends the names of resources that limit one storage class.
-const classSuffix = ".storageclass.storage.k8s.io/"
-
 func (c *Controller) countClaims(q *corev1.ResourceQuota, add adder) error {
-	if scoped(q) {
-		return nil
-	}
 	claims, err := c.claims.PersistentVolumeClaims(q.Namespace).List(labels.Everything())
 	if err != nil {
 		return err
 	}
 	for _, claim := range claims {
-		class := ptr.Deref(claim.Spec.StorageClassName, claim.Annotations[corev1.BetaStorageClassAnnotation])
-		size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-		if allocated := claim.Status.AllocatedResources[corev1.ResourceStorage]; allocated.Cmp(size) > 0 {
-			size = allocated // a claim that shrinks still has what it had
-		}
-		add(corev1.ResourcePersistentVolumeClaims, one())
-		add("count/persistentvolumeclaims", one())
-		add(corev1.ResourceRequestsStorage, size)
-		if class != "" {
-			add(corev1.ResourceName(class+classSuffix+"persistentvolumeclaims"), one())
-			add(corev1.ResourceName(class+classSuffix+"requests.storage"), size)
+		if inScopes(q, claim, quota.ClaimFits) {
+			add(quota.ClaimUsage(claim))
 		}
 	}
 	return nil
