@@ -9,7 +9,9 @@ package testcluster
 
 import (
 	"context"
+	"net/netip"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -22,6 +24,7 @@ import (
 // Cluster is a cluster that lives as long as its test.
 type Cluster struct {
 	t       testing.TB
+	config  cluster.Config
 	cluster *cluster.Cluster
 	once    sync.Once
 	path    string
@@ -30,16 +33,38 @@ type Cluster struct {
 // Start starts a cluster; the test fails if that does not work.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Config{DataDir: t.TempDir(), BindAddress: "127.0.0.1"})
+	c := &Cluster{t: t, config: cluster.Config{DataDir: t.TempDir(), BindAddress: "127.0.0.1"}}
+	c.start()
+	t.Cleanup(c.stop)
+	return c
+}
+
+// Restart stops the cluster and starts it again, at the same address and with all that is stored. Connections end, as when a control plane is upgraded.
+func (c *Cluster) Restart() {
+	c.t.Helper()
+	address, err := netip.ParseAddrPort(strings.TrimPrefix(c.Config().Host, "https://"))
 	if err != nil {
-		t.Fatalf("starting a cluster: %v", err)
+		c.t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := c.Stop(context.Background()); err != nil {
-			t.Errorf("stopping the cluster: %v", err)
-		}
-	})
-	return &Cluster{t: t, cluster: c}
+	c.config.Port = int(address.Port())
+	c.stop()
+	c.start()
+}
+
+func (c *Cluster) start() {
+	c.t.Helper()
+	started, err := cluster.Start(c.t.Context(), c.config)
+	if err != nil {
+		c.t.Fatalf("starting a cluster: %v", err)
+	}
+	c.cluster = started
+}
+
+func (c *Cluster) stop() {
+	c.t.Helper()
+	if err := c.cluster.Stop(context.Background()); err != nil {
+		c.t.Errorf("stopping the cluster: %v", err)
+	}
 }
 
 // Config is the configuration of a client over TLS that may do everything.

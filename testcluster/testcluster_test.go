@@ -57,6 +57,25 @@ func TestTwenty(t *testing.T) {
 	}
 }
 
+func TestRestart(t *testing.T) {
+	cluster := testcluster.Start(t)
+	before := cluster.Config()
+	client := kubernetes.NewForConfigOrDie(before)
+	made, err := client.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Restart()
+	// The same client goes on.
+	got, err := client.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+	if err != nil || got.UID != made.UID {
+		t.Errorf("after a restart: %v, %v", got, err)
+	}
+	if cluster.Config().Host != before.Host {
+		t.Errorf("the cluster moved from %s to %s", before.Host, cluster.Config().Host)
+	}
+}
+
 func TestKubeconfig(t *testing.T) {
 	cluster := testcluster.Start(t)
 	file := cluster.Kubeconfig()
