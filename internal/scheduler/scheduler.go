@@ -160,6 +160,9 @@ func (s *Scheduler) own(ctx context.Context) {
 		for _, apply := range batch {
 			apply(s.core, now)
 		}
+		for _, settled := range s.core.Settled(now) {
+			s.volumesSettled(settled)
+		}
 		if attempt := s.core.Next(now); attempt != nil {
 			s.carryOut(ctx, attempt)
 			continue
@@ -171,7 +174,7 @@ func (s *Scheduler) own(ctx context.Context) {
 // idle waits until there is something to do.
 func (s *Scheduler) idle(ctx context.Context, now time.Time) {
 	var wake <-chan time.Time
-	if at, ok := s.core.Queue.NextWake(); ok {
+	if at, ok := s.core.NextWake(); ok {
 		timer := s.config.Clock.NewTimer(max(at.Sub(now), 0))
 		defer timer.Stop()
 		wake = timer.C()
@@ -191,6 +194,10 @@ func (s *Scheduler) carryOut(ctx context.Context, attempt *core.Attempt) {
 	}
 	klog.FromContext(ctx).V(4).Info("Decided", "pod", klog.KObj(attempt.Pod), "node", attempt.Node,
 		"feasible", attempt.Decision.Feasible, "score", attempt.Decision.Score)
+	if attempt.Volumes != nil {
+		s.pool.Do(func(ctx context.Context) { s.writeVolumes(ctx, attempt) })
+		return
+	}
 	s.pool.Do(func(ctx context.Context) { s.bind(ctx, attempt) })
 }
 
@@ -237,12 +244,40 @@ func (s *Scheduler) bind(ctx context.Context, attempt *core.Attempt) {
 	if ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Binding failed", "pod", klog.KObj(attempt.Pod))
 	}
+	s.events.Put(func(_ *core.Core, now time.Time) { s.bindFailed(attempt, err, now) })
+}
+
+// bindFailed has a pod tried again whose binding, or that of its volumes, failed. It is called by the owner.
+func (s *Scheduler) bindFailed(attempt *core.Attempt, err error, now time.Time) {
 	report := bind.Report{Reason: v1.PodReasonSchedulerError, Message: err.Error()}
-	s.events.Put(func(c *core.Core, now time.Time) {
-		if c.BindFailed(uid, now) {
-			s.pool.Do(func(ctx context.Context) { s.report(ctx, attempt.Pod, report) })
-		}
-	})
+	if s.core.BindFailed(attempt.Pod.UID, now) {
+		s.pool.Do(func(ctx context.Context) { s.report(ctx, attempt.Pod, report) })
+	}
+}
+
+// writeVolumes runs on a worker. The pod is bound once what it writes has come true.
+func (s *Scheduler) writeVolumes(ctx context.Context, attempt *core.Attempt) {
+	written, err := s.client.BindVolumes(ctx, attempt.Volumes)
+	if err == nil {
+		s.events.Put(func(c *core.Core, now time.Time) {
+			*attempt.Volumes = *written
+			c.VolumesWritten(attempt.Pod.UID, now)
+		})
+		return
+	}
+	if ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Binding volumes failed", "pod", klog.KObj(attempt.Pod))
+	}
+	s.events.Put(func(_ *core.Core, now time.Time) { s.bindFailed(attempt, err, now) })
+}
+
+// volumesSettled goes on with a pod that has waited for its volumes. It is called by the owner.
+func (s *Scheduler) volumesSettled(settled core.Settled) {
+	if settled.Err != nil {
+		s.bindFailed(settled.Attempt, settled.Err, s.config.Clock.Now())
+		return
+	}
+	s.pool.Do(func(ctx context.Context) { s.bind(ctx, settled.Attempt) })
 }
 
 // report runs on a worker.

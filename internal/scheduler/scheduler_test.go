@@ -38,14 +38,20 @@ type cluster struct {
 
 func startCluster(t *testing.T, objects ...runtime.Object) *cluster {
 	t.Helper()
-	c := &cluster{Clientset: fake.NewClientset(objects...), t: t, recorder: events.NewFakeRecorder(1000)}
-	c.PrependReactor("create", "pods", c.bind)
+	c := newCluster(t, objects...)
 	c.Resources = []*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods"}, {Name: "services"}}},
 		{GroupVersion: "policy/v1", APIResources: []metav1.APIResource{{Name: "poddisruptionbudgets"}}},
 	}
 	c.start()
 	t.Cleanup(func() { c.stop() })
+	return c
+}
+
+// newCluster makes an API server in memory without a scheduler.
+func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
+	c := &cluster{Clientset: fake.NewClientset(objects...), t: t, recorder: events.NewFakeRecorder(1000)}
+	c.PrependReactor("create", "pods", c.bind)
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/bayplan/bayplan/internal/scheduler/cycle"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/balancedallocation"
@@ -12,6 +13,7 @@ import (
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeaffinity"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/noderesourcesfit"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/podtopologyspread"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/volumebinding"
 	"github.com/bayplan/bayplan/internal/scheduler/shape"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -26,18 +28,20 @@ type arguments struct {
 	balance    balancedallocation.Plugin
 	spread     podtopologyspread.Plugin
 	interPod   interpodaffinity.Plugin
+	volumes    volumebinding.Plugin
 	preemption cycle.Preemption
 }
 
 // readArgs reads the pluginConfig of a profile over the defaults.
 func readArgs(field string, list []configv1.PluginConfig) (*arguments, error) {
 	a := &arguments{
-		spread: *podtopologyspread.New(), interPod: *interpodaffinity.New(),
+		spread: *podtopologyspread.New(), interPod: *interpodaffinity.New(), volumes: *volumebinding.New(),
 		preemption: cycle.Preemption{MinCandidatePercentage: 10, MinCandidates: 100},
 	}
 	readers := map[string]func([]byte) error{
 		nodeaffinity.Name: a.readAffinity, noderesourcesfit.Name: a.readFit, balancedallocation.Name: a.readBalance,
 		podtopologyspread.Name: a.readSpread, interpodaffinity.Name: a.readInterPod, defaultPreemption: a.readPreemption,
+		volumebinding.Name: a.readVolumes,
 	}
 	var problems []error
 	seen := sets.New[string]()
@@ -100,6 +104,25 @@ func (a *arguments) readInterPod(data []byte) error {
 		a.interPod.HardPodAffinityWeight = int64(*w)
 	}
 	return nil
+}
+
+func (a *arguments) readVolumes(data []byte) error {
+	args := configv1.VolumeBindingArgs{}
+	if err := decode(data, &args); err != nil {
+		return err
+	}
+	if t := args.BindTimeoutSeconds; t != nil {
+		if *t < 0 {
+			return fmt.Errorf("bindTimeoutSeconds: is %d, must not be negative", *t)
+		}
+		a.volumes.Timeout = time.Duration(*t) * time.Second
+	}
+	if len(args.Shape) == 0 {
+		return nil
+	}
+	points, err := readCurve("shape", args.Shape)
+	a.volumes.Points = points
+	return err
 }
 
 func (a *arguments) readPreemption(data []byte) error {

@@ -39,8 +39,9 @@ func TestDefaultIsThatOfPlugins(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	const all = "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit PodTopologySpread InterPodAffinity"
-	const scores = "TaintToleration=3 NodeAffinity=2 NodeResourcesFit=1 PodTopologySpread=2 InterPodAffinity=2 " +
+	const all = "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits " +
+		"VolumeBinding VolumeZone PodTopologySpread InterPodAffinity NodeDeclaredFeatures"
+	const scores = "TaintToleration=3 NodeAffinity=2 NodeResourcesFit=1 VolumeBinding=1 PodTopologySpread=2 InterPodAffinity=2 " +
 		"NodeResourcesBalancedAllocation=1 ImageLocality=1"
 	for _, test := range []struct{ name, plugins, want string }{
 		{"nothing said", ``, "filter " + all + "; score " + scores + "; preempt true"},
@@ -48,11 +49,11 @@ func TestProfiles(t *testing.T) {
 		{"only one score", `{score: {disabled: [{name: "*"}], enabled: [{name: ImageLocality, weight: 7}]}}`,
 			"filter " + all + "; score ImageLocality=7; preempt true"},
 		{"weight changed at the point, which comes first", `{score: {enabled: [{name: ImageLocality, weight: 7}]}}`,
-			"filter " + all + "; score ImageLocality=7 TaintToleration=3 NodeAffinity=2 NodeResourcesFit=1 PodTopologySpread=2 " +
+			"filter " + all + "; score ImageLocality=7 TaintToleration=3 NodeAffinity=2 NodeResourcesFit=1 VolumeBinding=1 PodTopologySpread=2 " +
 				"InterPodAffinity=2 NodeResourcesBalancedAllocation=1; preempt true"},
 		{"weight changed in place by multiPoint", `{multiPoint: {enabled: [{name: ImageLocality, weight: 7}]}}`,
 			"filter " + all + "; score " + strings.Replace(scores, "ImageLocality=1", "ImageLocality=7", 1) + "; preempt true"},
-		{"off everywhere", `{multiPoint: {disabled: [{name: DefaultPreemption}, {name: VolumeBinding}, {name: TaintToleration}]}}`,
+		{"off everywhere", `{multiPoint: {disabled: [{name: DefaultPreemption}, {name: DynamicResources}, {name: TaintToleration}]}}`,
 			"filter " + strings.Replace(all, "TaintToleration ", "", 1) + "; score " + strings.Replace(scores, "TaintToleration=3 ", "", 1) + "; preempt false"},
 		{"nothing but what is named",
 			`{multiPoint: {disabled: [{name: "*"}], enabled: [{name: NodeResourcesFit}, {name: PrioritySort}, {name: DefaultBinder}]}}`,
@@ -122,13 +123,15 @@ func TestErrorsNameProfilePluginAndField(t *testing.T) {
 			`profiles[0] (default-scheduler).plugins.score.enabled: there is no plugin "Nope"`},
 		{"profiles: [{plugins: {score: {enabled: [{name: NodePorts}]}}}]",
 			"plugins.score.enabled: the plugin NodePorts has nothing to do there"},
-		{"profiles: [{plugins: {multiPoint: {enabled: [{name: VolumeZone}]}}}]",
-			"plugins.multiPoint.enabled: this scheduler does not have the plugin VolumeZone"},
+		{"profiles: [{plugins: {multiPoint: {enabled: [{name: DynamicResources}]}}}]",
+			"plugins.multiPoint.enabled: this scheduler does not have the plugin DynamicResources"},
 		{"profiles: [{plugins: {score: {enabled: [{name: ImageLocality}, {name: ImageLocality}]}}}]", "ImageLocality is listed twice"},
 		{"profiles: [{plugins: {queueSort: {disabled: [{name: PrioritySort}]}}}]", "plugins.queueSort: a profile needs a plugin there"},
 		{"profiles: [{plugins: {placementScore: {enabled: [{name: X}]}}}]", "plugins.placementScore: pod groups are not supported"},
 		{pluginConfig("NodeName", "{}"), "profiles[0] (mine).pluginConfig[NodeName]: there is no such plugin, or it takes no arguments"},
-		{pluginConfig("VolumeBinding", "{}"), "pluginConfig[VolumeBinding]: this scheduler does not have the plugin"},
+		{pluginConfig("VolumeBinding", "{bindTimeoutSeconds: -1}"), "pluginConfig[VolumeBinding].args.bindTimeoutSeconds: is -1, must not be negative"},
+		{pluginConfig("VolumeBinding", "{shape: [{utilization: 0, score: 11}]}"), "args.shape[0].score: is 11, must be from 0 to 10"},
+		{pluginConfig("DynamicResources", "{}"), "pluginConfig[DynamicResources]: this scheduler does not have the plugin"},
 		{pluginConfig("InterPodAffinity", "{hardPodAffinityWeight: 101}"),
 			"profiles[0] (mine).pluginConfig[InterPodAffinity].args.hardPodAffinityWeight: is 101, must be from 0 to 100"},
 		{pluginConfig("InterPodAffinity", "{oops: 1}"), `unknown field "oops"`},

@@ -42,7 +42,7 @@ func (a *arguments) readStrategy(s *configv1.ScoringStrategy) error {
 		if s.RequestedToCapacityRatio == nil {
 			return errors.New("scoringStrategy.requestedToCapacityRatio: must be set")
 		}
-		points, err := readCurve(s.RequestedToCapacityRatio.Shape)
+		points, err := readCurve("scoringStrategy.requestedToCapacityRatio.shape", s.RequestedToCapacityRatio.Shape)
 		if err != nil {
 			return err
 		}
@@ -54,8 +54,7 @@ func (a *arguments) readStrategy(s *configv1.ScoringStrategy) error {
 	return nil
 }
 
-func readCurve(list []configv1.UtilizationShapePoint) (points []noderesourcesfit.Point, err error) {
-	const field = "scoringStrategy.requestedToCapacityRatio.shape"
+func readCurve(field string, list []configv1.UtilizationShapePoint) (points []noderesourcesfit.Point, err error) {
 	if len(list) == 0 {
 		return nil, errors.New(field + ": must have a point")
 	}

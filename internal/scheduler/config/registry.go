@@ -7,12 +7,17 @@ import (
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/imagelocality"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/interpodaffinity"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeaffinity"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodedeclaredfeatures"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodename"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeports"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/noderesourcesfit"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodeunschedulable"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/nodevolumelimits"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/podtopologyspread"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins/tainttoleration"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/volumebinding"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/volumerestrictions"
+	"github.com/bayplan/bayplan/internal/scheduler/plugins/volumezone"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
@@ -28,17 +33,18 @@ const (
 var defaults = []configv1.Plugin{
 	{Name: schedulingGates}, {Name: prioritySort}, {Name: nodename.Name}, {Name: nodeunschedulable.Name},
 	{Name: tainttoleration.Name, Weight: weight(3)}, {Name: nodeaffinity.Name, Weight: weight(2)}, {Name: nodeports.Name},
-	{Name: noderesourcesfit.Name, Weight: weight(1)}, {Name: podtopologyspread.Name, Weight: weight(2)},
+	{Name: noderesourcesfit.Name, Weight: weight(1)}, {Name: volumerestrictions.Name}, {Name: nodevolumelimits.Name},
+	{Name: volumebinding.Name}, {Name: volumezone.Name}, {Name: podtopologyspread.Name, Weight: weight(2)},
 	{Name: interpodaffinity.Name, Weight: weight(2)}, {Name: defaultPreemption},
 	{Name: balancedallocation.Name, Weight: weight(1)}, {Name: imagelocality.Name, Weight: weight(1)}, {Name: defaultBinder},
+	{Name: nodedeclaredfeatures.Name},
 }
 
 func weight(w int32) *int32 { return &w }
 
 // elsewhere are kube-scheduler's plugins that are not here. They may be disabled, which changes nothing, but not enabled.
 var elsewhere = map[string]bool{
-	"VolumeRestrictions": true, "NodeVolumeLimits": true, "VolumeBinding": true, "VolumeZone": true, "DynamicResources": true,
-	"NodeDeclaredFeatures": true, "GangScheduling": true,
+	"DynamicResources": true, "GangScheduling": true,
 }
 
 // points are the extension points of the plugins that take no part in filtering and scoring; those of the others follow
@@ -52,6 +58,11 @@ var points = map[string][]string{
 	podtopologyspread.Name: {"preFilter", "preScore"},
 	interpodaffinity.Name:  {"preFilter", "preScore"},
 	tainttoleration.Name:   {"preScore"}, balancedallocation.Name: {"preScore"},
+	volumerestrictions.Name:   {"preFilter"},
+	nodevolumelimits.Name:     {"preFilter"},
+	volumebinding.Name:        {"preFilter", "preScore", "reserve", "preBind"},
+	volumezone.Name:           {"preFilter"},
+	nodedeclaredfeatures.Name: {"preFilter"},
 }
 
 // made are the plugins of one profile.
@@ -63,6 +74,8 @@ func makePlugins(a *arguments) made {
 		tainttoleration.Name: tainttoleration.Plugin{}, nodeports.Name: nodeports.Plugin{},
 		nodeaffinity.Name: &a.affinity, noderesourcesfit.Name: &a.fit, podtopologyspread.Name: &a.spread,
 		interpodaffinity.Name: &a.interPod, balancedallocation.Name: &a.balance, imagelocality.Name: &imagelocality.Plugin{},
+		volumerestrictions.Name: volumerestrictions.Plugin{}, nodevolumelimits.Name: nodevolumelimits.Plugin{},
+		volumebinding.Name: &a.volumes, volumezone.Name: volumezone.Plugin{}, nodedeclaredfeatures.Name: nodedeclaredfeatures.Plugin{},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/bayplan/bayplan/internal/scheduler/cycle"
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/queue"
+	"github.com/bayplan/bayplan/internal/scheduler/storage"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -40,6 +41,11 @@ type Core struct {
 	Queue  *queue.Queue
 
 	engines map[string]*cycle.Engine
+	// volumes are the pods that have a node, but whose volumes have still to be bound; settled those of them that need not
+	// wait any longer.
+	volumes map[types.UID]*volumeWait
+	settled []Settled
+
 	// messages are why the pods in the queue were not placed the last time.
 	messages map[types.UID]string
 }
@@ -48,7 +54,7 @@ type Core struct {
 func New(config Config) *Core {
 	c := &Core{
 		Ledger: ledger.New(), Queue: queue.New(config.Queue),
-		engines: map[string]*cycle.Engine{}, messages: map[types.UID]string{},
+		engines: map[string]*cycle.Engine{}, messages: map[types.UID]string{}, volumes: map[types.UID]*volumeWait{},
 	}
 	for _, p := range config.Profiles {
 		c.engines[p.SchedulerName] = cycle.New(c.Ledger, p.Plugins, config.Cycle)
@@ -65,6 +71,8 @@ type Attempt struct {
 	Pod *v1.Pod
 	// Node is where the pod goes; empty if no node takes it.
 	Node string
+	// Volumes is what has to be written, and to come true, before the pod is bound; nil if nothing has.
+	Volumes *storage.Plan
 	// Decision tells the numbers behind it.
 	Decision cycle.Decision
 	// Diagnosis is why no node takes the pod; nil if one does.
@@ -90,6 +98,7 @@ func (c *Core) Next(now time.Time) *Attempt {
 	attempt := &Attempt{Pod: item.Pod, Decision: decision, Attempts: item.Attempts, First: item.First}
 	if decision.Slot != ledger.None {
 		attempt.Node = c.Ledger.NodeName(decision.Slot)
+		c.planVolumes(attempt, engine, &pod, decision.Slot, now)
 		c.assume(item, attempt.Node, now)
 		return attempt
 	}
@@ -159,6 +168,7 @@ func (c *Core) Bound(uid types.UID, now time.Time) {
 // a back-off. It returns false for a pod that was deleted meanwhile, or turned out to be bound after all: that has been
 // seen to already.
 func (c *Core) BindFailed(uid types.UID, now time.Time) bool {
+	c.forgetVolumes(uid)
 	pod := c.Ledger.Pod(uid)
 	if pod == nil || !pod.Assumed {
 		return false
@@ -173,6 +183,7 @@ func (c *Core) BindFailed(uid types.UID, now time.Time) bool {
 
 // dequeue takes a pod out of the queue for good.
 func (c *Core) dequeue(item *queue.Item, now time.Time) {
+	c.forgetVolumes(item.Pod.UID)
 	c.Queue.Done(item.Pod.UID)
 	c.nominate(item, "", now)
 	delete(c.messages, item.Pod.UID)

@@ -135,7 +135,7 @@ func (e *Engine) rivals(pod *Pod, slot int32) []*ledger.Pod {
 
 // tryNominated looks at the pod's nominated node alone: if it takes the pod, no other is asked.
 func (e *Engine) tryNominated(v *view, pod *Pod) (int32, bool) {
-	if pod.Nominated == "" {
+	if pod.Nominated == "" || v.restriction().refused {
 		return ledger.None, false
 	}
 	slot, known := e.ledger.Slot(pod.Nominated)

@@ -66,7 +66,10 @@ func (e *Engine) mayNotPreempt(v *view, pod *Pod, never bool) string {
 	if !known {
 		return ""
 	}
-	if f, code := v.ask(slot); code != plugin.Pass && f.Explain(code).Verdict == plugin.Unresolvable {
+	if _, outside := v.outside(slot); outside {
+		return ""
+	}
+	if r := e.rejection(v, pod, slot); r.filter >= 0 && v.filters[r.filter].Explain(r.code).Verdict == plugin.Unresolvable {
 		return ""
 	}
 	for _, other := range e.ledger.NodePods(slot) {

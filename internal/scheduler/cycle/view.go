@@ -92,10 +92,14 @@ func (v *view) close() {
 }
 
 // revision is of what decides which filters and scores there are and what they select.
-type revision struct{ namespaces, selectors uint64 }
+type revision struct{ namespaces, selectors, storage uint64 }
 
 func (v *view) revision() revision {
-	return revision{v.ledger.NamespaceRevision(), v.ledger.SelectorRevision(v.shape.Class.Namespace)}
+	r := revision{namespaces: v.ledger.NamespaceRevision(), selectors: v.ledger.SelectorRevision(v.shape.Class.Namespace)}
+	if len(v.shape.Claims) > 0 {
+		r.storage = v.ledger.Storage.Revision()
+	}
+	return r
 }
 
 // follow reads the journal: followers count, changed nodes are noted. It reports whether what followers count has changed.

@@ -21,6 +21,7 @@ const (
 	NodeLabels
 	NodeTaints
 	NodeImages
+	NodeFeatures
 )
 
 // NodeSet are the changes after which the set of nodes, or of topology domains, may be another one.

@@ -20,6 +20,7 @@ package ledger
 
 import (
 	"github.com/bayplan/bayplan/internal/scheduler/shape"
+	"github.com/bayplan/bayplan/internal/scheduler/storage"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -32,6 +33,8 @@ type Ledger struct {
 	// Shapes compiles the pods that the ledger counts.
 	Shapes *shape.Table
 
+	// Storage is what is known of volumes.
+	Storage *storage.State
 	// Live marks the slots in use. Slots of deleted nodes are used again.
 	Live Bitmap
 	// Unschedulable marks nodes with spec.unschedulable.
@@ -73,7 +76,7 @@ type Ledger struct {
 // New returns an empty ledger.
 func New() *Ledger {
 	return &Ledger{
-		Shapes:  shape.NewTable(),
+		Shapes: shape.NewTable(), Storage: storage.New(),
 		bySlot:  map[string]int32{},
 		zones:   newZoneOrder(),
 		taints:  newTaintSets(),

@@ -3,6 +3,7 @@ package ledger
 import (
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/bayplan/bayplan/internal/scheduler/shape"
 	v1 "k8s.io/api/core/v1"
@@ -17,6 +18,8 @@ type nodeRecord struct {
 	since  uint64
 	pods   []*Pod
 	images []int32
+	// features are what the node declares that it can do.
+	features []string
 }
 
 // Slot returns the slot of a node.
@@ -42,7 +45,7 @@ func (l *Ledger) SetNode(node *v1.Node) Kind {
 		slot = l.takeSlot(node.Name)
 	}
 	kind := l.setLabels(slot, node.Labels) | l.setTaints(slot, node) | l.setAllocatable(slot, node) |
-		l.setImages(slot, node.Status.Images)
+		l.setImages(slot, node.Status.Images) | l.setFeatures(slot, node.Status.DeclaredFeatures)
 	if known {
 		if kind != 0 {
 			l.journal.append(Change{Slot: slot, Kind: kind})
@@ -143,6 +146,17 @@ func (l *Ledger) setLabels(slot int32, labels map[string]string) Kind {
 		column.set(slot, labels)
 	}
 	return NodeLabels
+}
+
+// Features returns the features that the node in a slot declares.
+func (l *Ledger) Features(slot int32) []string { return l.nodes[slot].features }
+
+func (l *Ledger) setFeatures(slot int32, features []string) Kind {
+	if slices.Equal(l.nodes[slot].features, features) {
+		return 0
+	}
+	l.nodes[slot].features = features
+	return NodeFeatures
 }
 
 func (l *Ledger) setTaints(slot int32, node *v1.Node) Kind {

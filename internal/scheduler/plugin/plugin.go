@@ -15,6 +15,7 @@ package plugin
 import (
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/shape"
+	"github.com/bayplan/bayplan/internal/scheduler/storage"
 )
 
 // MaxScore is the highest normalised score of a node.
@@ -137,6 +138,12 @@ type Idler interface {
 // cycle: it is then not asked about what-if changes either.
 type Skipper interface {
 	Skips() bool
+}
+
+// Planner is a filter that lets something be done about a pod's volumes before it is bound.
+type Planner interface {
+	// Plan tells what, for a node that the filter passes.
+	Plan(slot int32) *storage.Plan
 }
 
 // Staler is a local filter or score that can notice that everything it said must be asked again.

@@ -42,6 +42,12 @@ type Shape struct {
 	// Images are the normalised names of the images of all containers and volumes, with repetitions.
 	Images []string
 
+	// Claims are the PersistentVolumeClaims of the pod's volumes, Disks those in-line volumes that exclude each other.
+	Claims []Claim
+	Disks  []Disk
+	// Features are the names of what a node must declare to run the pod.
+	Features []string
+
 	Spread []SpreadConstraint
 	// Owner is the controller of the pod: with the pod's labels it decides which default spread constraints apply.
 	Owner Owner

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ndftypes "k8s.io/component-helpers/nodedeclaredfeatures/types"
 )
 
 // idleShapes is how many shapes without users are remembered: a Deployment whose pods come one at a time finds its own
@@ -22,6 +23,8 @@ type Table struct {
 
 	key, part key
 	sums      sums
+	features  []string
+	info      ndftypes.PodInfo
 }
 
 // NewTable returns a table without shapes.
@@ -43,6 +46,7 @@ func (t *Table) CompilePinned(pod *v1.Pod) *Shape { return t.compile(pod, pod.Sp
 
 func (t *Table) compile(pod *v1.Pod, nodeName string) *Shape {
 	t.sum(pod, &t.sums)
+	t.inferFeatures(pod)
 	t.write(pod, nodeName)
 	if known, ok := t.shapes[string(t.key.buf)]; ok {
 		known.refs++
@@ -66,6 +70,8 @@ func (t *Table) write(pod *v1.Pod, nodeName string) {
 	k.containers(pod.Spec.Containers)
 	k.containers(pod.Spec.InitContainers)
 	k.images(pod.Spec.Volumes)
+	k.volumes(pod)
+	k.strings(t.features)
 	k.spread(pod.Spec.TopologySpreadConstraints)
 	owner := ownerOf(pod)
 	k.string(owner.APIVersion)
@@ -79,7 +85,7 @@ func (t *Table) build(pod *v1.Pod, nodeName string) *Shape {
 		Requests:    append([]Request(nil), t.sums.requests...),
 		Tolerations: pod.Spec.Tolerations,
 		Node:        nodeSelector(&pod.Spec), Preferred: preferredNodes(&pod.Spec),
-		Ports: ports(pod), Images: images(pod),
+		Ports: ports(pod), Images: images(pod), Claims: claims(pod), Disks: disks(pod), Features: append([]string(nil), t.features...),
 		Spread: CompileSpread(pod.Spec.TopologySpreadConstraints, pod.Labels), Owner: ownerOf(pod),
 	}
 	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {

@@ -8,6 +8,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bayplan/bayplan/internal/scheduler/core"
@@ -68,7 +69,7 @@ func (s *Source) register(k kind) error {
 // has not would never end.
 func (s *Source) Discover(client discovery.DiscoveryInterface) error {
 	served := map[schema.GroupVersionResource]bool{}
-	for _, k := range s.further() {
+	for _, k := range slices.Concat(s.further(), s.volumes()) {
 		if _, asked := served[k.version.WithResource("")]; !asked {
 			served[k.version.WithResource("")] = true
 			list, err := client.ServerResourcesForGroupVersion(k.version.String())

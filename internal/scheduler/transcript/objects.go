@@ -13,7 +13,7 @@ import (
 )
 
 // Node makes a node of the words cpu=, memory=, pods=, gpu=, labels=a=b,c=d, taint=key:Effect, image=name:MiB,
-// unschedulable.
+// unschedulable, feature=.
 func Node(t testing.TB, name string, words ...string) *v1.Node {
 	a := parse(words)
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: set(a.get("labels", ""))}}
@@ -35,13 +35,14 @@ func Node(t testing.TB, name string, words ...string) *v1.Node {
 			Names: []string{name + ":latest"}, SizeBytes: number(t, size) << 20,
 		})
 	}
+	node.Status.DeclaredFeatures = a["feature"]
 	node.Spec.Unschedulable = a["unschedulable"] != nil
 	return node
 }
 
 // Pod makes a pod of the words cpu=, memory=, gpu=, priority=, labels=, on=NODE, select=, tolerate=KEY, prefer=a=b:W,
 // require=a=b, named=NODE, port=, image=, gate, never, spread=KEY:SKEW:hard:a=b, near=KEY:a=b, apart=KEY:a=b,
-// like=KEY:a=b:W, dislike=KEY:a=b:W, start=SECONDS, nominated=NODE, scheduler=NAME.
+// like=KEY:a=b:W, dislike=KEY:a=b:W, start=SECONDS, nominated=NODE, scheduler=NAME, claim=, disk= (EBS), host-users.
 func Pod(t testing.TB, name string, words ...string) *v1.Pod {
 	a := parse(words)
 	pod := &v1.Pod{
@@ -73,6 +74,12 @@ func Pod(t testing.TB, name string, words ...string) *v1.Pod {
 		pod.Spec.TopologySpreadConstraints = append(pod.Spec.TopologySpreadConstraints, spread(t, text))
 	}
 	podAffinity(t, pod.Spec.Affinity, a)
+	pod.Spec.Volumes = volumes(a)
+	if a["host-users"] != nil {
+		// A user namespace with the host's network is what a node must declare.
+		no := false
+		pod.Spec.HostNetwork, pod.Spec.HostUsers = true, &no
+	}
 	return pod
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins"
 	"github.com/bayplan/bayplan/internal/scheduler/queue"
+	"github.com/bayplan/bayplan/internal/scheduler/storage"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,12 +27,15 @@ type script struct {
 	core *core.Core
 	now  time.Time
 	pods map[string]*v1.Pod
-	out  bytes.Buffer
+	// plans are what is to be done about the volumes of pods, version is that of the object that was told last.
+	plans   map[string]*storage.Plan
+	version int
+	out     bytes.Buffer
 }
 
 func newScript(t *testing.T) *script {
 	return &script{
-		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pods: map[string]*v1.Pod{},
+		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pods: map[string]*v1.Pod{}, plans: map[string]*storage.Plan{},
 		core: core.New(core.Config{
 			Profiles: []core.Profile{{SchedulerName: v1.DefaultSchedulerName, Plugins: plugins.Default()}},
 			Cycle:    cycle.Options{Seed: 1, Oracle: true}, Queue: queue.Options{},
@@ -147,7 +151,9 @@ func (s *script) command(words []string) {
 		}
 		s.out.Write(text)
 	default:
-		s.t.Fatalf("unknown command %q", words[0])
+		if !s.storage(words[0], name, a) {
+			s.t.Fatalf("unknown command %q", words[0])
+		}
 	}
 }
 
@@ -173,6 +179,7 @@ func (s *script) cycle() {
 		if attempt.Node != "" {
 			fmt.Fprintf(&s.out, "%s -> %s (%d of %d nodes, score %d)\n", attempt.Pod.Name, attempt.Node,
 				attempt.Decision.Feasible, attempt.Decision.Nodes, attempt.Decision.Score)
+			s.plan(attempt.Pod.Name, attempt.Volumes)
 			continue
 		}
 		fmt.Fprintf(&s.out, "%s: %s\n", attempt.Pod.Name, attempt.Message())
@@ -215,7 +222,7 @@ func (s *script) queue() {
 		lines = append(lines, line)
 	})
 	slices.Sort(lines)
-	if at, ok := s.core.Queue.NextWake(); ok {
+	if at, ok := s.core.NextWake(); ok {
 		lines = append(lines, fmt.Sprintf("next wake in %v", at.Sub(s.now)))
 	}
 	if len(lines) == 0 {

@@ -99,7 +99,7 @@ func (s *score) Node(slot int32) int64 {
 		if capacity == 0 {
 			continue
 		}
-		part := s.strategy.rate(requested[slot]+r.amount, capacity)
+		part := s.strategy.Rate(requested[slot]+r.amount, capacity)
 		if part == 0 && s.strategy.Type == RequestedToCapacityRatio {
 			continue
 		}
@@ -121,13 +121,14 @@ func (s *score) Column(nodes ledger.Bitmap, weight int64, out []int64) {
 
 func (s *score) Normalization() plugin.Normalization { return plugin.AsIs }
 
-// rate returns 0 to 100 for one resource of which requested of capacity would be in use.
-func (s *Strategy) rate(requested, capacity int64) int64 {
+// Rate returns 0 to 100 for one resource of which requested of capacity would be in use. By RequestedToCapacityRatio
+// nothing is full.
+func (s *Strategy) Rate(requested, capacity int64) int64 {
 	switch s.Type {
 	case MostAllocated:
 		return min(requested, capacity) * plugin.MaxScore / capacity
 	case RequestedToCapacityRatio:
-		if requested > capacity {
+		if capacity == 0 || requested > capacity {
 			return s.at(100)
 		}
 		return s.at(requested * 100 / capacity)
