@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,12 @@ func (m *maker) populate(w *world) {
 	}
 	for i := range 4 + m.IntN(10) {
 		w.setNode(m.node(fmt.Sprintf("node%d", i)))
+		w.setCSINode(m.csiNode(fmt.Sprintf("node%d", i)))
+		if m.chance(20) {
+			w.setAttachment(m.attachment(i, fmt.Sprintf("node%d", i)))
+		}
 	}
+	m.storage(w)
 	for range m.IntN(len(w.nodes) * 4) {
 		w.addPod(m.running(m.pod(), m.nodeOf(w)))
 	}
@@ -53,7 +59,7 @@ func (m *maker) nodeOf(w *world) string {
 // happen lets something change.
 func (m *maker) happen(w *world) {
 	name := m.nodeOf(w)
-	switch m.IntN(12) {
+	switch m.IntN(15) {
 	case 0:
 		w.setNode(m.node(name))
 	case 1:
@@ -78,6 +84,12 @@ func (m *maker) happen(w *world) {
 		w.setNamespace(m.word("ns", 3), map[string]string{"team": m.word("team", 2)})
 	case 8:
 		w.setService(m.word("ns", 3), m.word("svc", 3), map[string]string{"tier": m.word("tier", 2)})
+	case 9:
+		w.setClaim(m.claim(m.word("ns", 3), m.word("claim", nClaims)))
+	case 10:
+		w.setVolume(m.volume(m.IntN(12)))
+	case 11:
+		w.setCSINode(m.csiNode(name))
 	default:
 		w.addPod(m.running(m.pod(), name))
 	}
@@ -87,10 +99,10 @@ func (m *maker) happen(w *world) {
 func (m *maker) candidatePod(w *world) *v1.Pod {
 	p := m.pod()
 	switch {
-	case m.chance(7):
+	case m.chance(9):
 		p.Spec.NodeName = m.nodeOf(w)
 		if m.chance(15) {
-			p.Spec.Affinity = named(m.nodeOf(w))
+			p.Spec.Affinity = named(pick(m, m.nodeOf(w), p.Spec.NodeName))
 		}
 	case m.chance(5):
 		p.Status.NominatedNodeName = m.nodeOf(w)
@@ -125,7 +137,7 @@ func (t *tally) count(v *verdict) {
 	for _, r := range v.rejected {
 		seen[r.plugin] = true
 		for _, reason := range strings.Split(r.reasons, "; ") {
-			t.reasons[reason]++
+			t.reasons[quoted.ReplaceAllString(reason, "...")]++
 		}
 	}
 	for name := range seen {
@@ -211,11 +223,15 @@ func (w *world) show(t *testing.T, pod *v1.Pod) {
 	print("to be decided", pod)
 }
 
+// quoted are the names of objects in reasons.
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
 // rejectors are the plugins that have to reject often, reasons those that have to be given often.
 var (
 	rejectors = []string{
 		names.NodeName, names.NodeUnschedulable, names.TaintToleration, names.NodeAffinity, names.NodePorts, names.NodeResourcesFit,
-		names.PodTopologySpread, names.InterPodAffinity,
+		names.VolumeRestrictions, names.NodeVolumeLimits, names.VolumeBinding, names.VolumeZone, names.PodTopologySpread,
+		names.InterPodAffinity, names.NodeDeclaredFeatures,
 	}
 	reasons = []string{
 		"Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage", "Insufficient example.com/gpu",
@@ -229,6 +245,14 @@ var (
 		"node(s) didn't satisfy plugin(s) [NodeAffinity NodeName]", "node(s) didn't satisfy plugin(s) [NodeAffinity]",
 		"node(s) didn't satisfy plugin(s) [NodeName]", "node(s) had untolerated taint(s)", "node(s) were unschedulable",
 		"pod affinity terms conflict",
+		"node(s) had no available disk", "node(s) exceed max volume count", needed + " CSI driver is not installed on the node",
+		"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+		"node(s) didn't match PersistentVolume's node affinity", "node(s) didn't find available persistent volumes to bind",
+		"node(s) did not have enough free storage", "node(s) had no available volume zone",
+		"persistentvolumeclaim ... not found", "persistentvolumeclaim ... is being deleted", "persistentvolume ... not found",
+		"persistentvolumeclaim ... bound to non-existent persistentvolume ...", "pod has unbound immediate PersistentVolumeClaims",
+		"waiting for ephemeral volume controller to create the persistentvolumeclaim ...",
+		"node(s) didn't match Pod's required features",
 	}
 )
 

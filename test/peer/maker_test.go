@@ -54,6 +54,7 @@ func (m *maker) node(name string) *v1.Node {
 		n.Labels["cores"] = fmt.Sprint(m.IntN(20))
 	}
 	m.taints(n)
+	m.declare(n)
 	n.Status.Allocatable = v1.ResourceList{
 		v1.ResourceCPU: milli(1000 * (2 + m.IntN(7))), v1.ResourceMemory: amount(int64(4+m.IntN(16)) << 30),
 		v1.ResourcePods: amount(int64(4 + m.IntN(12))), v1.ResourceEphemeralStorage: amount(int64(10+m.IntN(20)) << 30),
@@ -107,7 +108,9 @@ func (m *maker) pod() *v1.Pod {
 	p.Spec.SchedulerName = v1.DefaultSchedulerName
 	priority := int32(pick(m, 0, 0, 0, -5, 10, 100, 1000))
 	p.Spec.Priority = &priority
-	m.modest = m.chance(60)
+	m.modest = m.chance(68)
+	m.volumes(p)
+	m.features(p)
 	m.containers(p)
 	m.tolerations(p)
 	m.nodeAffinity(p)

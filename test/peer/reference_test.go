@@ -25,6 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
@@ -41,6 +42,7 @@ type reference struct {
 	framework framework.Framework
 	preempt   *defaultpreemption.DefaultPreemption
 	nominator *nominator
+	binder    volumebinding.SchedulerVolumeBinder
 	weights   map[string]int64
 }
 
@@ -68,8 +70,17 @@ func newReference(ctx context.Context) (*reference, error) {
 	for _, p := range r.framework.ListPlugins().Score.Enabled {
 		r.weights[p.Name] = int64(p.Weight)
 	}
+	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+	core, storage := r.factory.Core().V1(), r.factory.Storage().V1()
+	r.binder, err = volumebinding.NewVolumeBinder(r.log, client, features, core.Pods(), core.Nodes(), storage.CSINodes(),
+		core.PersistentVolumeClaims(), core.PersistentVolumes(), storage.StorageClasses(), volumebinding.CapacityCheck{
+			CSIDriverInformer: storage.CSIDrivers(), CSIStorageCapacityInformer: storage.CSIStorageCapacities(),
+		}, 0)
+	if err != nil {
+		return nil, err
+	}
 	r.preempt, err = defaultpreemption.New(ctx, &config.DefaultPreemptionArgs{MinCandidateNodesPercentage: 100, MinCandidateNodesAbsolute: 100},
-		r.framework, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+		r.framework, features)
 	return r, err
 }
 
@@ -233,5 +244,7 @@ func (r *reference) dryRun(t *trial, budgets []*policyv1.PodDisruptionBudget) (f
 	for _, c := range list {
 		found = append(found, candidateOf(c.Name(), c.Victims()))
 	}
+	// The reference lists them in the order of a map.
+	slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.node, b.node) })
 	return found, r.preempt.Evaluator.SelectCandidate(r.ctx, list).Name(), nil
 }

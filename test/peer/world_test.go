@@ -12,6 +12,7 @@ import (
 	"github.com/bayplan/bayplan/internal/scheduler/ledger"
 	"github.com/bayplan/bayplan/internal/scheduler/plugins"
 	"github.com/bayplan/bayplan/internal/scheduler/queue"
+	"github.com/bayplan/bayplan/internal/scheduler/storage"
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -197,7 +198,12 @@ func (w *world) compare(pod *v1.Pod) (*trial, []string, error) {
 	}
 	asked, release := w.ask(pod)
 	defer release()
-	return t, t.verdict.differences(verdictOf(w.engine, w.core.Ledger, asked)), nil
+	differences := t.verdict.differences(verdictOf(w.engine, w.core.Ledger, asked))
+	var plan *storage.Plan
+	if slot, known := w.core.Ledger.Slot(t.verdict.chosen); known {
+		plan = w.engine.PlanVolumes(asked, slot)
+	}
+	return t, append(differences, w.comparePlan(t, plan)...), nil
 }
 
 // preemption is what the reference makes of a pod that no node takes.
@@ -232,7 +238,10 @@ func (w *world) comparePreemption(t *trial) (p preemption, differences []string,
 		victims = append(victims, pod.Name)
 	}
 	want := candidateOn(found, ours.Node)
-	differences = append(same("victims", want.victims, victims), same("rank", p.chosen.rank, want.rank)...)
+	differences = same("victims", want.victims, victims)
+	if p.chosen.rank != want.rank {
+		differences = append(differences, fmt.Sprintf("candidate %+v, here %+v", p.chosen, want))
+	}
 	return p, append(differences, same("violations", want.rank.violations, int64(ours.Violations))...), nil
 }
 
