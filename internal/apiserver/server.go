@@ -151,6 +151,14 @@ func (s *Server) customResources(config Config, generic *genericapiserver.Config
 // ServeHTTP passes a request to the server's whole chain of handlers.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.generic.Handler.ServeHTTP(w, r) }
 
+// Handle answers a path without resources, behind the chain of handlers that authenticates and authorizes, until the function
+// returned is called.
+func (s *Server) Handle(path string, handler http.Handler) (end func()) {
+	mux := s.generic.Handler.NonGoRestfulMux
+	mux.Handle(path, handler)
+	return func() { mux.Unregister(path) }
+}
+
 // ClientConfig returns the configuration of a client in this process that acts as u.
 func (s *Server) ClientConfig(u user.Info) *rest.Config {
 	return &rest.Config{

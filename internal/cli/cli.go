@@ -53,7 +53,7 @@ func newRoot() *cobra.Command {
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "v" && f.Name != "logging-format" })
 	root.PersistentFlags().AddFlagSet(flags)
 	root.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
-	root.AddCommand(newUp(), newServer(), newDown(), newSnapshot(), newSupportBundle(), newVersion(), newKubectlHelp(), newImage(), newNode())
+	root.AddCommand(newUp(), newServer(), newDown(), newSnapshot(), newSupportBundle(), newVersion(), newKubectlHelp(), newImage(), newExplain(), newNode())
 	klog.EnableContextualLogging(true)
 	return root
 }

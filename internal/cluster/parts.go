@@ -27,6 +27,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/serviceaccount"
 	"github.com/bayplan/bayplan/internal/controller/tokencleaner"
 	"github.com/bayplan/bayplan/internal/scheduler"
+	"github.com/bayplan/bayplan/internal/scheduler/explain"
 )
 
 // APIControllers are those without which an API cannot be used: the default ServiceAccount and kube-root-ca.crt of each namespace, and its end; roles that gather the rules of others, and
@@ -69,9 +70,14 @@ type parts struct {
 	group       sync.WaitGroup
 	shared      informers.SharedInformerFactory
 	broadcaster record.EventBroadcaster
+	// unhandle ends the scheduler's answers to those who ask why; nil if it gives none.
+	unhandle func()
 }
 
 func (p *parts) stop() {
+	if p.unhandle != nil {
+		p.unhandle()
+	}
 	p.cancel()
 	p.group.Wait()
 	p.shared.Shutdown()
@@ -103,6 +109,9 @@ func (c *Cluster) newParts(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	p.group.Go(func() { simulate(running) })
+	if s != nil {
+		p.unhandle = c.control.server.Handle(explain.Path, &explain.Handler{Scheduler: s, Pods: p.shared.Core().V1().Pods().Lister()})
+	}
 	p.run(running, controllers, s)
 	return p, nil
 }

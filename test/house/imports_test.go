@@ -38,7 +38,8 @@ func rules() []rule {
 		},
 		{
 			name: "the scheduler's core has no client", from: []string{"internal/scheduler/"}, composes: "internal/scheduler/",
-			except:  []string{"internal/scheduler/source", "internal/scheduler/bind", "internal/scheduler/adapter", "internal/scheduler/volume"},
+			except: []string{"internal/scheduler/source", "internal/scheduler/bind", "internal/scheduler/adapter", "internal/scheduler/volume",
+				"internal/scheduler/explain"},
 			forbids: []string{"k8s.io/client-go", "k8s.io/apiserver", "./internal/apiserver"},
 			why:     "the same code runs in the cluster, alone and in the simulator",
 		},
