@@ -127,6 +127,9 @@ func (f *Fleet) dropNode(n *node) {
 func (f *Fleet) updateNode(n *node, api *corev1.Node) {
 	n.api = api
 	now := f.clock.Now()
+	if len(api.Status.Capacity) != len(api.Status.Allocatable) {
+		f.writes.nodes.Add(n.name)
+	}
 	if n.look(now) {
 		f.writes.nodes.Add(n.name)
 		f.writes.leases.Add(n.name)

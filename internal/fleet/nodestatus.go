@@ -42,14 +42,7 @@ func (f *Fleet) status(api *corev1.Node, address string, faults []v1alpha1.Fault
 	if _, ok := s.Capacity[corev1.ResourcePods]; !ok {
 		s.Capacity[corev1.ResourcePods] = resource.MustParse("110")
 	}
-	if s.Allocatable == nil {
-		s.Allocatable = corev1.ResourceList{}
-	}
-	for name, q := range s.Capacity {
-		if _, ok := s.Allocatable[name]; !ok {
-			s.Allocatable[name] = q
-		}
-	}
+	s.Allocatable = allocatable(s.Capacity, s.Allocatable)
 	if address != "" {
 		s.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: api.Name}}
 	}
@@ -59,6 +52,18 @@ func (f *Fleet) status(api *corev1.Node, address string, faults []v1alpha1.Fault
 		setCondition(&s, c, now)
 	}
 	return s
+}
+
+// allocatable is what pods can have of a capacity: all of it, unless less was said. Others may add to the capacity (extended resources), and take away again.
+func allocatable(capacity, said corev1.ResourceList) corev1.ResourceList {
+	out := make(corev1.ResourceList, len(capacity))
+	for name, most := range capacity {
+		out[name] = most
+		if q, ok := said[name]; ok && q.Cmp(most) < 0 {
+			out[name] = q
+		}
+	}
+	return out
 }
 
 func (f *Fleet) nodeInfo(api *corev1.Node, info *corev1.NodeSystemInfo) {
