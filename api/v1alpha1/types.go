@@ -10,7 +10,14 @@ type NodeGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec NodeGroupSpec `json:"spec"`
+	Spec   NodeGroupSpec   `json:"spec"`
+	Status NodeGroupStatus `json:"status,omitempty"`
+}
+
+// NodeGroupStatus tells how far the group is.
+type NodeGroupStatus struct {
+	// Nodes is how many nodes there are that belong to the group.
+	Nodes int32 `json:"nodes,omitempty"`
 }
 
 // NodeGroupSpec says how many nodes there are, and what they look like.

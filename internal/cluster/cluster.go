@@ -122,6 +122,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.admin, err = c.control.adminConfig(); err != nil {
 		return err
 	}
+	if c.simulation != nil {
+		if err := c.ensureDefinitions(ctx); err != nil {
+			return err
+		}
+	}
 	if err := c.startParts(ctx); err != nil {
 		return err
 	}

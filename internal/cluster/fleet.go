@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
@@ -79,13 +80,19 @@ func (c *Cluster) simulate(p *parts) (func(context.Context), error) {
 	if c.simulation == nil {
 		return func(context.Context) {}, nil
 	}
-	client, err := kubernetes.NewForConfig(c.control.server.ClientConfig(&user.DefaultInfo{Name: authorization.Fleet}))
+	config := c.control.server.ClientConfig(&user.DefaultInfo{Name: authorization.Fleet})
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	config.ContentConfig = c.admin.ContentConfig // objects without Go types are in JSON
+	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	s := c.config.Simulated
 	f, err := fleet.New(fleet.Config{
-		Client: client, Informers: p.shared, Groups: s.Groups, Rules: s.Rules, Seed: s.Seed, LeasePeriod: s.LeasePeriod,
+		Client: client, Dynamic: objects, Informers: p.shared, Groups: s.Groups, Rules: s.Rules, Seed: s.Seed, LeasePeriod: s.LeasePeriod,
 		Recorder: p.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: fleet.Name}),
 		NodeCIDR: simulatedNodeCIDR, PodCIDR: simulatedPodCIDR,
 	})

@@ -11,7 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bayplan/bayplan/api/v1alpha1"
@@ -81,6 +85,59 @@ func TestSimulatedNodes(t *testing.T) {
 		t.Errorf("after a restart:\n%s\nbefore:\n%s", after, before)
 	}
 	deletePods(t, client)
+}
+
+const group = `{"apiVersion": "bayplan.dev/v1alpha1", "kind": "NodeGroup", "metadata": {"name": "gpu"},
+	"spec": {"count": 3, "template": {"metadata": {"labels": {"zone": "{a,b}"}}, "status": {"capacity": {"cpu": "8", "memory": "16Gi", "example.com/gpu": "4"}}}}}`
+
+const rule = `{"apiVersion": "bayplan.dev/v1alpha1", "kind": "PodBehavior", "metadata": {"name": "short"},
+	"spec": {"selector": {"owners": ["Job"]}, "behavior": {"containers": [{"runFor": "100ms", "exitMessage": "by a rule"}]}}}`
+
+// TestObjects: NodeGroups and PodBehaviors of the API do what files do.
+func TestObjects(t *testing.T) {
+	config := simulated(t, 0)
+	config.Simulated.Groups = nil
+	c, client := start(t, config)
+	objects := dynamic.NewForConfigOrDie(c.Admin())
+	create := func(resource schema.GroupVersionResource, text string) {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := objects.Resource(resource).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(v1alpha1.PodBehaviors, rule)
+	create(v1alpha1.NodeGroups, group)
+	awaitNodes := func(want int) {
+		t.Helper()
+		await(t, fmt.Sprintf("%d nodes", want), func() (bool, error) {
+			list, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelNodeGroup + "=gpu"})
+			return err == nil && len(list.Items) == want, err
+		})
+	}
+	awaitNodes(3)
+	job := simulatedJob()
+	job.Spec.Template.Annotations = nil
+	if _, err := client.BatchV1().Jobs("default").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end of the job", func() (bool, error) {
+		j, err := client.BatchV1().Jobs("default").Get(t.Context(), "job", metav1.GetOptions{})
+		return err == nil && j.Status.Succeeded == 2, err
+	})
+	for count, what := range map[int]string{5: "more", 1: "fewer"} {
+		patch := fmt.Appendf(nil, `{"spec": {"count": %d}}`, count)
+		if _, err := objects.Resource(v1alpha1.NodeGroups).Patch(t.Context(), "gpu", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(what, err)
+		}
+		awaitNodes(count)
+	}
+	if err := objects.Resource(v1alpha1.NodeGroups).Delete(t.Context(), "gpu", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitNodes(0)
 }
 
 func checkLogs(t *testing.T, client kubernetes.Interface) {

@@ -20,6 +20,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -40,6 +41,8 @@ const Name = "fleet"
 type Config struct {
 	// Client should have no rate limit of its own.
 	Client kubernetes.Interface
+	// Dynamic, if it is set, leads to NodeGroups and PodBehaviors in the API, which must be defined there.
+	Dynamic dynamic.Interface
 	// Informers are asked for Nodes and Pods; the caller starts them after New.
 	Informers informers.SharedInformerFactory
 	// Recorder records events on pods and nodes.
@@ -98,6 +101,8 @@ type Fleet struct {
 	clock    clock.Clock
 	rules    *behavior.Rules
 	informer struct{ nodes, pods cache.SharedIndexInformer }
+	// objects is nil when the fleet's own objects are not read from the API.
+	objects *objects
 	// writes are keys of what may have to be written: names of nodes, UIDs of pods.
 	writes struct {
 		leases, nodes workqueue.TypedInterface[string]
@@ -166,7 +171,7 @@ func (f *Fleet) listen() error {
 	if err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
-	return nil
+	return f.listenToObjects()
 }
 
 // handlers takes functions for what is there and for what was deleted.
@@ -197,12 +202,16 @@ func (f *Fleet) Run(ctx context.Context) {
 	if !cache.WaitFor(ctx, "", f.informer.nodes.HasSyncedChecker(), f.informer.pods.HasSyncedChecker()) {
 		return
 	}
-	f.openQueues()
-	f.adoptAll()
 	var parts sync.WaitGroup
 	defer parts.Wait()
+	if !f.startObjects(ctx, &parts) {
+		return
+	}
+	f.openQueues()
 	defer f.closeQueues()
+	f.adoptAll()
 	parts.Go(func() { f.keepTime(ctx) })
+	parts.Go(func() { f.keepObjects(ctx) })
 	parts.Go(func() { f.populate(ctx) })
 	for range f.cfg.Writers {
 		parts.Go(func() { work(f.writes.pods, func(uid types.UID) { f.writePod(ctx, uid) }) })

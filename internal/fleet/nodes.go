@@ -79,6 +79,7 @@ func (f *Fleet) nodeGone(api *corev1.Node) {
 	defer f.mu.Unlock()
 	if n := f.nodes[api.Name]; n != nil && n.api.UID == api.UID {
 		f.dropNode(n)
+		f.groupChanged(api)
 	}
 }
 

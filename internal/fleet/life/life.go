@@ -79,6 +79,9 @@ func (p *Pod) Update(api *corev1.Pod) {
 	p.list()
 }
 
+// Behave tells the pod what it does from now on. A run that has begun goes on as it was planned.
+func (p *Pod) Behave(does *behavior.Pod) { p.behavior = does }
+
 // list brings the containers up to date: specs may change, and ephemeral containers be added.
 func (p *Pod) list() {
 	spec := &p.api.Spec
