@@ -5,6 +5,10 @@
 // reads ginkgo's report, and writes one line a test to results.tsv. It fails when a test fails that expected.tsv does not name, and when one passes that it names.
 //
 //	go run . -class a,b -bayplan ../../bin/bayplan -reference $(../../build/reference.sh e2e.test ginkgo kubectl)
+//
+// Class c runs on simulated nodes; simulated.yaml says what the pods of its tests do:
+//
+//	go run . -class c -up "--nodes 0 --sim-nodes 3 --sim-rules simulated.yaml" ...
 package main
 
 import (
