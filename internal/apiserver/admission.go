@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"io"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,9 +43,10 @@ type admissionPlugin struct {
 }
 
 // admissionPlugins are the plugins in the order in which they are asked, which is kube-apiserver's: a plugin counts on what those before it have filled in.
-func (s *Server) admissionPlugins(factory informers.SharedInformerFactory, drained <-chan struct{}) []admissionPlugin {
+// Those that users configure see what all others made of an object; only the quota, which counts it, comes after them.
+func (s *Server) admissionPlugins(extensions []admissionPlugin, factory informers.SharedInformerFactory, drained <-chan struct{}) []admissionPlugin {
 	allowed := func() authorizer.UnconditionalAuthorizer { return s.generic.Authorizer }
-	return []admissionPlugin{
+	return slices.Concat([]admissionPlugin{
 		{lifecycle.PluginName, func() (admission.Interface, error) { return lifecycle.NewLifecycle(immortal) }},
 		{limitranger.Name, func() (admission.Interface, error) { return limitranger.New(s.client, factory, clock.RealClock{}), nil }},
 		{serviceaccount.Name, func() (admission.Interface, error) {
@@ -63,17 +65,22 @@ func (s *Server) admissionPlugins(factory informers.SharedInformerFactory, drain
 		{certificates.SubjectRestriction, func() (admission.Interface, error) { return certificates.New(certificates.SubjectRestriction, allowed) }},
 		{ingressclass.Name, func() (admission.Interface, error) { return ingressclass.New(factory), nil }},
 		{podresize.Name, func() (admission.Interface, error) { return podresize.New(s.client), nil }},
+	}, extensions, []admissionPlugin{
 		{resourcequota.Name, func() (admission.Interface, error) {
 			return resourcequota.New(s.client, factory, clock.RealClock{}, drained)
 		}},
-	}
+	})
 }
 
 // admission makes the chain of plugins. The library's own get what they ask for by its initializer; ours were made with what they need.
-func (s *Server) admission(c *genericapiserver.Config, factory informers.SharedInformerFactory) (admission.Interface, error) {
+func (s *Server) admission(c *genericapiserver.Config, config Config, factory informers.SharedInformerFactory) (admission.Interface, error) {
+	extensions, err := s.extensions(c, config, factory)
+	if err != nil {
+		return nil, err
+	}
 	all := admission.NewPlugins()
 	var order []string
-	for _, plugin := range s.admissionPlugins(factory, c.DrainedNotify()) {
+	for _, plugin := range s.admissionPlugins(extensions, factory, c.DrainedNotify()) {
 		all.Register(plugin.name, func(io.Reader) (admission.Interface, error) { return plugin.make() })
 		order = append(order, plugin.name)
 	}

@@ -53,7 +53,7 @@ func (s *Server) genericConfig(config Config, scheme *scheme, loopback *rest.Con
 	if err := c.AddPostStartHook("rbac/bootstrap-roles", s.startRoles(authorizer)); err != nil {
 		return nil, err
 	}
-	if c.AdmissionControl, err = s.admission(c, factory); err != nil {
+	if c.AdmissionControl, err = s.admission(c, config, factory); err != nil {
 		return nil, err
 	}
 	if config.Flags != nil {

@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"reflect"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,3 +97,19 @@ func (s *scheme) addHub(group resource.Group) error {
 
 // isMetaType: ListOptions, WatchEvent and the like are registered in every group and need no hub.
 func isMetaType(pkg string) bool { return pkg == "k8s.io/apimachinery/pkg/apis/meta/v1" }
+
+// Convert implements runtime.ObjectConvertor. A type is its own hub, so that an object may have to be "converted" into another of the same type (what admission webhooks
+// changed, for example): it is then copied.
+func (s *scheme) Convert(in, out, context any) error {
+	from, to := reflect.ValueOf(in), reflect.ValueOf(out)
+	if object, ok := in.(runtime.Object); ok && from.Type() == to.Type() && !isUnstructured(in) {
+		to.Elem().Set(reflect.ValueOf(object.DeepCopyObject()).Elem())
+		return nil
+	}
+	return s.Scheme.Convert(in, out, context)
+}
+
+func isUnstructured(object any) bool {
+	_, ok := object.(runtime.Unstructured)
+	return ok
+}

@@ -28,6 +28,7 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/resource"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/rbac"
 	"github.com/bayplan/bayplan/internal/apiserver/resource/tokens"
+	"github.com/bayplan/bayplan/internal/apiserver/webhook"
 	"github.com/bayplan/bayplan/internal/pki"
 	"github.com/bayplan/bayplan/internal/store"
 )
@@ -144,7 +145,7 @@ func (s *Server) build(config Config, scheme *scheme, groups []resource.Group, l
 func (s *Server) customResources(config Config, generic *genericapiserver.Config) customresources.Config {
 	return customresources.Config{
 		Generic: generic, Decorator: config.Store.Decorator(), Prefix: store.Prefix, DeleteWorkers: deleteWorkers,
-		Client: s.client, Dial: config.Dial, Peers: config.Peers,
+		Services: webhook.Services{Client: s.client, Dial: config.Dial}, Peers: config.Peers,
 	}
 }
 

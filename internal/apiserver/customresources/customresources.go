@@ -13,7 +13,6 @@ package customresources
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,8 +24,9 @@ import (
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/bayplan/bayplan/internal/apiserver/webhook"
 )
 
 // Config is what custom resources need of the server that they belong to.
@@ -37,9 +37,8 @@ type Config struct {
 	Decorator     generic.StorageDecorator
 	Prefix        string
 	DeleteWorkers int
-	// Client finds the services of conversion webhooks, and Dial reaches their endpoints.
-	Client kubernetes.Interface
-	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	// Services reaches the services of conversion webhooks.
+	Services webhook.Services
 	// Peers: other servers may run on the same store. A definition is then established after a while only, when all of them know it.
 	Peers bool
 }
@@ -58,8 +57,8 @@ func New(config Config) (*Server, error) {
 		ExtraConfig: apiextensions.ExtraConfig{
 			CRDRESTOptionsGetter: resourceOptions(config),
 			MasterCount:          servers(config.Peers),
-			ServiceResolver:      services{config.Client},
-			AuthResolverWrapper:  dialer(config),
+			ServiceResolver:      config.Services,
+			AuthResolverWrapper:  config.Services.Route,
 		},
 	}
 	library, err := own.Complete().New(genericapiserver.NewEmptyDelegate())

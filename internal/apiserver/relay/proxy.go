@@ -15,15 +15,15 @@ import (
 
 // proxyStorage is a sub-resource by which HTTP requests go to a port of something. The name in the path is [scheme:]name[:port].
 type proxyStorage struct {
-	// object and options make what the sub-resource belongs to and the options that it takes; path reads the path out of them.
-	object, options func() runtime.Object
-	path            func(runtime.Object) string
+	// options makes the options that the sub-resource takes; path reads the path out of them.
+	options func() runtime.Object
+	path    func(runtime.Object) string
 	// find tells where the thing listens, and how to get there.
 	find func(ctx context.Context, id string) (*url.URL, http.RoundTripper, error)
 }
 
-// New implements rest.Storage.
-func (s *proxyStorage) New() runtime.Object { return s.object() }
+// New implements rest.Storage: in discovery, and to admission, what is sent to such a sub-resource are its options.
+func (s *proxyStorage) New() runtime.Object { return s.options() }
 
 // Destroy leaves the storage to the resource itself, which shares it.
 func (*proxyStorage) Destroy() {}
@@ -51,7 +51,6 @@ func (s *proxyStorage) Connect(ctx context.Context, id string, options runtime.O
 // PodProxy is pods/proxy.
 func PodProxy(store *genericregistry.Store, nodes Nodes) rest.Storage {
 	return &proxyStorage{
-		object:  func() runtime.Object { return &corev1.Pod{} },
 		options: func() runtime.Object { return &corev1.PodProxyOptions{} },
 		path:    func(o runtime.Object) string { return o.(*corev1.PodProxyOptions).Path },
 		find: func(ctx context.Context, id string) (*url.URL, http.RoundTripper, error) {
@@ -64,7 +63,6 @@ func PodProxy(store *genericregistry.Store, nodes Nodes) rest.Storage {
 // NodeProxy is nodes/proxy. Without a port it leads to the node's API, with the API server's own certificate.
 func NodeProxy(store *genericregistry.Store, nodes Nodes) rest.Storage {
 	return &proxyStorage{
-		object:  func() runtime.Object { return &corev1.Node{} },
 		options: func() runtime.Object { return &corev1.NodeProxyOptions{} },
 		path:    func(o runtime.Object) string { return o.(*corev1.NodeProxyOptions).Path },
 		find: func(ctx context.Context, id string) (*url.URL, http.RoundTripper, error) {
@@ -80,7 +78,6 @@ func NodeProxy(store *genericregistry.Store, nodes Nodes) rest.Storage {
 // ServiceProxy is services/proxy: it leads to one of the service's ready endpoints.
 func ServiceProxy(store *genericregistry.Store, nodes Nodes) rest.Storage {
 	return &proxyStorage{
-		object:  func() runtime.Object { return &corev1.Service{} },
 		options: func() runtime.Object { return &corev1.ServiceProxyOptions{} },
 		path:    func(o runtime.Object) string { return o.(*corev1.ServiceProxyOptions).Path },
 		find: func(ctx context.Context, id string) (*url.URL, http.RoundTripper, error) {

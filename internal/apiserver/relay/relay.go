@@ -94,7 +94,7 @@ func (p pods) get(ctx context.Context, name string) (*corev1.Pod, error) {
 	return obj.(*corev1.Pod), nil
 }
 
-// New implements rest.Storage for all that is in this package.
+// New implements rest.Storage.
 func (pods) New() runtime.Object { return &corev1.Pod{} }
 
 // Destroy leaves the storage to the resource itself, which shares it.

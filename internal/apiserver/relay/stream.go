@@ -22,6 +22,9 @@ type streamStorage struct {
 	target  func(pod *corev1.Pod, options runtime.Object) (path []string, query url.Values, err error)
 }
 
+// New implements rest.Storage: in discovery, and to admission, what is sent to such a sub-resource are its options.
+func (s *streamStorage) New() runtime.Object { return s.options() }
+
 // NewConnectOptions implements rest.Connecter.
 func (s *streamStorage) NewConnectOptions() (runtime.Object, bool, string) {
 	return s.options(), false, ""

@@ -1,8 +1,14 @@
-package customresources
+// Package webhook is the way from the API server to webhooks: those of admission and those that convert custom resources.
+//
+// A webhook that is a service of the cluster is called at one of the service's ready endpoints, by a connection that begins inside the cluster's network: no service
+// address is needed for it, so that it works where nothing routes such addresses. One that is named by URL is called from where the server runs, which is where a developer's
+// webhook is.
+package webhook
 
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -21,14 +27,18 @@ import (
 // resolveTimeout bounds how long it takes to find the endpoint of a service; the answers come from the server's own caches.
 const resolveTimeout = 10 * time.Second
 
-// services finds an endpoint of the service that a webhook is behind. It implements webhook.ServiceResolver.
-type services struct{ client kubernetes.Interface }
+// Services finds and reaches the services that webhooks are behind. It implements webhook.ServiceResolver.
+type Services struct {
+	Client kubernetes.Interface
+	// Dial connects from inside the cluster's network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
 
 // ResolveEndpoint implements webhook.ServiceResolver.
-func (s services) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
+func (s Services) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
 	defer cancel()
-	service, err := s.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+	service, err := s.Client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +61,9 @@ func (s services) ResolveEndpoint(namespace, name string, port int32) (*url.URL,
 	return &url.URL{Scheme: "https", Host: host}, nil
 }
 
-func (s services) slices(ctx context.Context, namespace, service string) ([]*discoveryv1.EndpointSlice, error) {
+func (s Services) slices(ctx context.Context, namespace, service string) ([]*discoveryv1.EndpointSlice, error) {
 	selector := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service}).String()
-	list, err := s.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
+	list, err := s.Client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
 		return nil, err
 	}
@@ -76,21 +86,19 @@ func portName(service *corev1.Service, port int32) (string, error) {
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, service.Name))
 }
 
-// dialer makes calls of services go inside the cluster's network. What a webhook names by URL is reached from where the server runs.
-func dialer(config Config) webhook.AuthenticationInfoResolverWrapper {
-	return func(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-		return &webhook.AuthenticationInfoResolverDelegator{
-			ClientConfigForFunc: delegate.ClientConfigFor,
-			ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
-				c, err := delegate.ClientConfigForService(name, namespace, port)
-				if err != nil {
-					return nil, err
-				}
-				c.Dial = config.Dial
-				// The name of a service means nothing to a proxy.
-				c.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
-				return c, nil
-			},
-		}
+// Route is a webhook.AuthenticationInfoResolverWrapper: it makes calls of services go inside the cluster's network.
+func (s Services) Route(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+	return &webhook.AuthenticationInfoResolverDelegator{
+		ClientConfigForFunc: delegate.ClientConfigFor,
+		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
+			c, err := delegate.ClientConfigForService(name, namespace, port)
+			if err != nil {
+				return nil, err
+			}
+			c.Dial = s.Dial
+			// The name of a service means nothing to a proxy.
+			c.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+			return c, nil
+		},
 	}
 }
