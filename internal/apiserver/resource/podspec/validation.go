@@ -39,6 +39,8 @@ func ValidateAlways(template *corev1.PodTemplateSpec, path *field.Path) field.Er
 // Validate checks a pod's specification.
 func Validate(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	volumes, errs := validateVolumes(spec.Volumes, path.Child("volumes"))
+	errs = append(errs, validatePodCertificates(spec.Volumes, path.Child("volumes"))...)
+	errs = append(errs, validateSysctls(spec, path)...)
 	names := sets.New[string]()
 	if len(spec.Containers) == 0 {
 		errs = append(errs, field.Required(path.Child("containers"), ""))
