@@ -30,6 +30,7 @@ import (
 	"github.com/bayplan/bayplan/internal/controller/namespace"
 	"github.com/bayplan/bayplan/internal/controller/nodelifecycle"
 	"github.com/bayplan/bayplan/internal/controller/podgc"
+	"github.com/bayplan/bayplan/internal/controller/policystatus"
 	"github.com/bayplan/bayplan/internal/controller/pvcprotection"
 	"github.com/bayplan/bayplan/internal/controller/pvprotection"
 	"github.com/bayplan/bayplan/internal/controller/replicaset"
@@ -77,6 +78,7 @@ func Table() []Entry {
 		{tainteviction.Name, tainteviction.New, nil},
 		{resourcequota.Name, resourcequota.New, []string{"resourcequotas", "services", "persistentvolumeclaims"}},
 		{podgc.Name, podgc.New, nil},
+		{policystatus.Name, policystatus.New, []string{"validatingadmissionpolicies.admissionregistration.k8s.io"}},
 		{clusterroleaggregation.Name, clusterroleaggregation.New, []string{"clusterroles.rbac.authorization.k8s.io"}},
 		{tokencleaner.Name, tokencleaner.New, []string{"secrets"}},
 		{bootstrapsigner.Name, bootstrapsigner.New, []string{"secrets", "configmaps"}},
