@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
@@ -10,10 +11,11 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/bayplan/bayplan/internal/apiserver/admission/extension"
+	"github.com/bayplan/bayplan/internal/apiserver/admission/notyet"
 	"github.com/bayplan/bayplan/internal/apiserver/webhook"
 )
 
-// extensions are the admission plugins by which users add webhooks and policies of their own.
+// extensions are the admission plugins by which users add webhooks and policies of their own, and the one that warns of what nothing acts on yet: only of what was not refused.
 func (s *Server) extensions(c *genericapiserver.Config, config Config, factory informers.SharedInformerFactory) ([]admissionPlugin, error) {
 	client, err := dynamic.NewForConfig(c.LoopbackClientConfig)
 	if err != nil {
@@ -30,5 +32,6 @@ func (s *Server) extensions(c *genericapiserver.Config, config Config, factory i
 		{mutatingwebhook.PluginName, e.MutatingWebhooks},
 		{validating.PluginName, e.ValidatingPolicies},
 		{validatingwebhook.PluginName, e.ValidatingWebhooks},
+		{notyet.Name, func() (admission.Interface, error) { return notyet.New(), nil }},
 	}, nil
 }

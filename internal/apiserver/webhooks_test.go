@@ -15,6 +15,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -250,5 +251,17 @@ func TestWebhookService(t *testing.T) {
 		if want := `admission webhook "deny.example.com" denied the request without explanation`; errorText(err) != want {
 			t.Errorf("create: %q, want %q", errorText(err), want)
 		}
+	}
+}
+
+// TestNotYet: objects that nothing acts on are stored with a warning.
+func TestNotYet(t *testing.T) {
+	a, warnings := startAPI(t), &warned{}
+	config := rest.CopyConfig(a.config)
+	config.WarningHandlerWithContext = warnings
+	_, err := newClient(t, config).NetworkingV1().NetworkPolicies("default").Create(t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{})
+	must(t, err)
+	if len(warnings.texts) != 1 || !strings.HasPrefix(warnings.texts[0], `NetworkPolicy "n" is stored, but nothing acts on it yet: `) {
+		t.Errorf("warnings are %q", warnings.texts)
 	}
 }
