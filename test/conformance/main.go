@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -75,6 +76,11 @@ func run(ctx context.Context, o options) error {
 	c, err := startCluster(ctx, o)
 	if err != nil {
 		return err
+	}
+	if !hasNodes(o.up) {
+		if err := c.addNode(ctx, filepath.Join(o.reference, "kubectl")); err != nil {
+			return errors.Join(err, c.stop())
+		}
 	}
 	runErr := runTests(ctx, o, c.kubeconfig, tests)
 	if err := c.stop(); err != nil {
