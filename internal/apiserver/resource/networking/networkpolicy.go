@@ -25,9 +25,6 @@ func networkPolicy() *resource.Kind[*networkingv1.NetworkPolicy] {
 		NewList:    func() runtime.Object { return &networkingv1.NetworkPolicyList{} },
 		Default:    defaultPolicy,
 		Validate:   validatePolicy,
-		Warnings: func(*networkingv1.NetworkPolicy) []string {
-			return []string{"NetworkPolicy is stored, but nothing in this cluster enforces it"}
-		},
 		Columns: []resource.Column[*networkingv1.NetworkPolicy]{
 			{Name: "Pod-Selector", Description: "Labels of the pods that the policy is for.", Value: func(p *networkingv1.NetworkPolicy) any { return metav1.FormatLabelSelector(&p.Spec.PodSelector) }},
 			resource.Age[*networkingv1.NetworkPolicy](),
