@@ -75,15 +75,32 @@ func decides(c certificatesv1.CertificateSigningRequestCondition) bool {
 	return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
 }
 
-// keepDecision: a signer reports, and does not approve or deny.
+// keepDecision: a signer reports, and does not approve or deny. What was decided stays where the signer left it in the list; one that added or removed decisions is
+// given back those that there were, at the end.
 func keepDecision(r, old *csr) {
-	conditions := slices.DeleteFunc(slices.Clone(r.Status.Conditions), decides)
-	for _, c := range old.Status.Conditions {
-		if decides(c) {
-			conditions = append(conditions, c)
+	were := slices.DeleteFunc(slices.Clone(old.Status.Conditions), func(c certificatesv1.CertificateSigningRequestCondition) bool { return !decides(c) })
+	conditions := slices.Clone(r.Status.Conditions)
+	kept := 0
+	for i, c := range conditions {
+		if decides(c) && kept < len(were) && were[kept].Type == c.Type {
+			conditions[i] = were[kept]
+			kept++
 		}
 	}
+	if kept != len(were) || kept != countDecisions(conditions) {
+		conditions = append(slices.DeleteFunc(conditions, decides), were...)
+	}
 	r.Status.Conditions = conditions
+}
+
+func countDecisions(conditions []certificatesv1.CertificateSigningRequestCondition) int {
+	n := 0
+	for _, c := range conditions {
+		if decides(c) {
+			n++
+		}
+	}
+	return n
 }
 
 // stamp fills in the times of conditions that are new or have changed.
