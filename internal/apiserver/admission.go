@@ -1,8 +1,10 @@
 package apiserver
 
 import (
+	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +23,7 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/admission/certificates"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/claimresize"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/defaulttolerationseconds"
+	"github.com/bayplan/bayplan/internal/apiserver/admission/extendedresources"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/ingressclass"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/limitranger"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/noderestriction"
@@ -31,16 +34,23 @@ import (
 	"github.com/bayplan/bayplan/internal/apiserver/admission/runtimeclass"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/serviceaccount"
 	"github.com/bayplan/bayplan/internal/apiserver/admission/storageclass"
+	"github.com/bayplan/bayplan/internal/apiserver/admission/storageprotection"
 )
 
 // immortal namespaces cannot be deleted.
 var immortal = sets.New(metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease)
+
+// Admission turns plugins on that are off otherwise, and off that are on, by their names.
+type Admission struct{ Enable, Disable []string }
 
 // admissionPlugin is one step of admission: the name by which users know it, and what makes it.
 type admissionPlugin struct {
 	name string
 	make func() (admission.Interface, error)
 }
+
+// offByDefault are the plugins that are there only when they are asked for.
+var offByDefault = sets.New(extendedresources.Name)
 
 // admissionPlugins are the plugins in the order in which they are asked, which is kube-apiserver's: a plugin counts on what those before it have filled in.
 // Those that users configure see what all others made of an object; only the quota, which counts it, comes after them.
@@ -56,7 +66,9 @@ func (s *Server) admissionPlugins(extensions []admissionPlugin, factory informer
 		{nodetaint.Name, func() (admission.Interface, error) { return nodetaint.New(), nil }},
 		{priority.Name, func() (admission.Interface, error) { return priority.New(s.client, factory), nil }},
 		{defaulttolerationseconds.Name, func() (admission.Interface, error) { return defaulttolerationseconds.New(), nil }},
+		{extendedresources.Name, func() (admission.Interface, error) { return extendedresources.New(), nil }},
 		{storageclass.Name, func() (admission.Interface, error) { return storageclass.New(factory), nil }},
+		{storageprotection.Name, func() (admission.Interface, error) { return storageprotection.New(), nil }},
 		{claimresize.Name, func() (admission.Interface, error) { return claimresize.New(s.client, factory), nil }},
 		{runtimeclass.Name, func() (admission.Interface, error) { return runtimeclass.New(s.client, factory), nil }},
 		{certificates.Approval, func() (admission.Interface, error) { return certificates.New(certificates.Approval, allowed) }},
@@ -78,9 +90,13 @@ func (s *Server) admission(c *genericapiserver.Config, config Config, factory in
 	if err != nil {
 		return nil, err
 	}
+	plugins, err := chosen(s.admissionPlugins(extensions, factory, c.DrainedNotify()), config.Admission)
+	if err != nil {
+		return nil, err
+	}
 	all := admission.NewPlugins()
 	var order []string
-	for _, plugin := range s.admissionPlugins(extensions, factory, c.DrainedNotify()) {
+	for _, plugin := range plugins {
 		all.Register(plugin.name, func(io.Reader) (admission.Interface, error) { return plugin.make() })
 		order = append(order, plugin.name)
 	}
@@ -90,6 +106,24 @@ func (s *Server) admission(c *genericapiserver.Config, config Config, factory in
 		return nil, err
 	}
 	return admissionmetrics.WithStepMetrics(chain), nil
+}
+
+// chosen returns the plugins that are on.
+func chosen(all []admissionPlugin, choice Admission) ([]admissionPlugin, error) {
+	known := sets.New[string]()
+	for _, plugin := range all {
+		known.Insert(plugin.name)
+	}
+	enable, disable := sets.New(choice.Enable...), sets.New(choice.Disable...)
+	if unknown := enable.Union(disable).Difference(known); len(unknown) > 0 {
+		return nil, fmt.Errorf("there is no admission plugin %s; there are %s", strings.Join(sets.List(unknown), ", "), strings.Join(sets.List(known), ", "))
+	}
+	if both := enable.Intersection(disable); len(both) > 0 {
+		return nil, fmt.Errorf("admission plugin %s is both enabled and disabled", strings.Join(sets.List(both), ", "))
+	}
+	return slices.DeleteFunc(all, func(plugin admissionPlugin) bool {
+		return disable.Has(plugin.name) || offByDefault.Has(plugin.name) && !enable.Has(plugin.name)
+	}), nil
 }
 
 // unconfigured: no plugin has a configuration file.

@@ -54,6 +54,8 @@ type Config struct {
 	Peers bool
 	// Flags are the values of the process's flags, none of them secret, for /flagz; without them there is no such path.
 	Flags map[string]string
+	// Admission says which admission plugins are on, where that is not as usual.
+	Admission Admission
 }
 
 // Server is the API server of one cluster.

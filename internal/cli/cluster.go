@@ -46,6 +46,8 @@ func (o *clusterOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.config.Etcd.CAFile, "etcd-cafile", "", "Certificates that verify the etcd servers.")
 	flags.StringVar(&o.config.Etcd.CertFile, "etcd-certfile", "", "Client certificate for etcd.")
 	flags.StringVar(&o.config.Etcd.KeyFile, "etcd-keyfile", "", "Key of the client certificate for etcd.")
+	flags.StringSliceVar(&o.config.Admission.Enable, "enable-admission-plugins", nil, "Admission plugins to use beside those that are on by default.")
+	flags.StringSliceVar(&o.config.Admission.Disable, "disable-admission-plugins", nil, "Admission plugins not to use although they are on by default.")
 	flags.DurationVar(&o.config.CompactionInterval, "compaction-interval", cluster.DefaultCompactionInterval,
 		"How long old versions of objects are kept for watches and lists that go on from them.")
 }

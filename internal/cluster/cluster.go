@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/bayplan/bayplan/internal/apiserver"
 	"github.com/bayplan/bayplan/internal/datadir"
 	"github.com/bayplan/bayplan/internal/node/network"
 	"github.com/bayplan/bayplan/internal/store"
@@ -41,6 +42,8 @@ type Config struct {
 	Etcd store.External
 	// CompactionInterval is how long old revisions are kept; DefaultCompactionInterval when it is zero.
 	CompactionInterval time.Duration
+	// Admission says which admission plugins are on, where that is not as usual.
+	Admission apiserver.Admission
 	// Version is that of the program and Flags the values of its flags, none of them secret, both for those who look into it.
 	Version string
 	Flags   map[string]string
@@ -139,7 +142,7 @@ func (c *Cluster) start(ctx context.Context) error {
 func (c *Cluster) planeConfig(listener net.Listener) controlPlaneConfig {
 	plane := controlPlaneConfig{
 		pkiDir: c.config.PKIDir, listeners: []net.Listener{listener}, dial: (&net.Dialer{}).DialContext,
-		addresses: servingAddresses(c.config.BindAddress), flags: c.config.Flags,
+		addresses: servingAddresses(c.config.BindAddress), flags: c.config.Flags, admission: c.config.Admission,
 		store: store.Options{
 			Dir: c.data.Path("etcd"), External: c.config.Etcd, CompactionInterval: c.config.CompactionInterval, ReadyTimeout: storeReadyTimeout,
 		},

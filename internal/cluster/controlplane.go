@@ -49,7 +49,8 @@ type controlPlaneConfig struct {
 	addresses []net.IP
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	// flags are told to who asks for /flagz.
-	flags map[string]string
+	flags     map[string]string
+	admission apiserver.Admission
 }
 
 // startControlPlane returns when the API can be used.
@@ -84,7 +85,7 @@ func (c *controlPlane) identities(config controlPlaneConfig) (*apiserver.Config,
 	}
 	out := &apiserver.Config{
 		Authority: c.authority, ServiceCIDR: serviceCIDR, Endpoint: apiEndpoint(), Peers: len(config.store.External.Endpoints) > 0,
-		Advertise: advertisedAddress(c.address, config.addresses), Flags: config.flags,
+		Advertise: advertisedAddress(c.address, config.addresses), Flags: config.flags, Admission: config.admission,
 	}
 	out.Serving, err = c.authority.Identity("apiserver", pki.Request{
 		User:      "kube-apiserver",
