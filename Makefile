@@ -3,7 +3,7 @@
 #   make up      a cluster with one node, in the foreground
 #   make demo    from an image to running pods and back, without network
 #   make test    every test that this machine can run
-.PHONY: build up demo test lint bench figures generate generated cross deps helper clean
+.PHONY: build up demo test peer clients lint bench figures generate generated cross deps helper clean
 
 GO ?= go
 # One setting for builds and tests, so that they share compiled packages. Only the pod helper (and the race detector) is cgo.
@@ -44,6 +44,14 @@ demo: build
 
 test: build
 	./build/test.sh
+
+# The scheduler beside kube-scheduler's own plugins.
+peer:
+	./test/peer/run.sh
+
+# Programs that others wrote for Kubernetes: client-go, controller-runtime, Helm.
+clients:
+	./test/clients/run.sh
 
 lint:
 	./build/lint.sh
