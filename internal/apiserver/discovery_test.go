@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -215,5 +216,29 @@ func described(definition ...string) func(*testing.T, []byte) string {
 			return ""
 		}
 		return fmt.Sprint(wheels["description"], " ", wheels["default"])
+	}
+}
+
+// TestDefinitionsThatNobodyUsed: definitions whose objects nobody asked for go as soon as they are deleted. Their storage is made for the deletion alone; if it answered
+// "not yet", the library would miss its second chance and take it after five minutes.
+func TestDefinitionsThatNobodyUsed(t *testing.T) {
+	s := scriptOn(t, startAPI(t))
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprintf("cars.transport%d.example.org", i))
+		_, err := s.define(strings.ReplaceAll(cars, "transport.", fmt.Sprintf("transport%d.", i)))
+		must(t, err)
+	}
+	for _, name := range names {
+		must(t, s.dynamic.Resource(definitions).Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
+	for _, name := range names {
+		err := s.await(func(context.Context) (bool, error) {
+			_, err := s.dynamic.Resource(definitions).Get(t.Context(), name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		})
+		if err != nil {
+			t.Errorf("%s stays: %v", name, err)
+		}
 	}
 }

@@ -146,7 +146,7 @@ func (s *Server) build(config Config, scheme *scheme, groups []resource.Group, l
 
 func (s *Server) customResources(config Config, generic *genericapiserver.Config) customresources.Config {
 	return customresources.Config{
-		Generic: generic, Decorator: config.Store.Decorator(), Prefix: store.Prefix, DeleteWorkers: deleteWorkers,
+		Generic: generic, Decorator: config.Store.ReadyDecorator(), Prefix: store.Prefix, DeleteWorkers: deleteWorkers,
 		Services: webhook.Services{Client: s.client, Dial: config.Dial}, Peers: config.Peers,
 	}
 }

@@ -128,7 +128,7 @@ const (
 // and the reservation, which nobody uses, is taken back. taken is the error that said so.
 func (s *Server) ensureServiceOnTakenAddress(ctx context.Context, want *corev1.Service, taken error) error {
 	services := s.client.CoreV1().Services(metav1.NamespaceDefault)
-	isMade := func(ctx context.Context) (bool, error) {
+	isMade := func(context.Context) (bool, error) { // not with the context of the wait: its end would look like an error of the server
 		_, err := services.Get(ctx, apiService, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -19,8 +20,24 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// readyPatience bounds how long ReadyDecorator waits. A store that answers takes milliseconds.
+const readyPatience = time.Second
+
+// ReadyDecorator is Decorator for storage that is made while the server runs: it waits until the watch cache has its objects. Who came earlier would be told to
+// come again (429), which some do not.
+func (s *Store) ReadyDecorator() generic.StorageDecorator {
+	return s.decorator(func(cached *cacher.Cacher) {
+		ctx, cancel := context.WithTimeout(context.Background(), readyPatience)
+		defer cancel()
+		_ = cached.Wait(ctx) // then they are told after all
+	})
+}
+
 // Decorator returns the function by which a registry makes the storage of its resource.
-func (s *Store) Decorator() generic.StorageDecorator {
+func (s *Store) Decorator() generic.StorageDecorator { return s.decorator(func(*cacher.Cacher) {}) }
+
+// decorator calls made with each watch cache that it makes.
+func (s *Store) decorator(made func(*cacher.Cacher)) generic.StorageDecorator {
 	s.checkFeatures()
 	return func(config *storagebackend.ConfigForResource, resourcePrefix string,
 		keyFunc func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
@@ -48,6 +65,7 @@ func (s *Store) Decorator() generic.StorageDecorator {
 			raw.Close()
 			return nil, nil, err
 		}
+		made(cached)
 		delegator := cacher.NewCacheDelegator(cached, raw)
 		var once sync.Once
 		return delegator, func() {
