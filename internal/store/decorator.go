@@ -86,7 +86,7 @@ func (s *Store) raw(config *storagebackend.ConfigForResource, resourcePrefix str
 		transformer = identity.NewEncryptCheckTransformer()
 	}
 	versioner := storage.APIObjectVersioner{}
-	return etcd3.New(s.client, s.compactor, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
+	return etcd3.New(s.clientOf(config.GroupResource), s.compactor, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
 		config.GroupResource, transformer, config.LeaseManagerConfig, etcd3.NewDefaultDecoder(config.Codec, versioner), versioner)
 }
 
