@@ -54,7 +54,7 @@ func TestUpgrade(t *testing.T) {
 				t.Fatalf("%d objects, %v", len(want), err)
 			}
 			config := local(t)
-			config.NoScheduler, config.Controllers = true, []string{}
+			config.NoScheduler, config.Controllers = true, APIControllers()
 			unpackFixture(t, archive, config.DataDir)
 			c, _ := start(t, config)
 			got := inventory(t, c)
@@ -70,11 +70,13 @@ func TestUpgrade(t *testing.T) {
 // inventory lists every object of the cluster with its UID, but for those that come and go by themselves.
 func inventory(t *testing.T, c *Cluster) map[string]string {
 	t.Helper()
-	lists, err := discovery.NewDiscoveryClientForConfigOrDie(c.Admin()).ServerPreferredResources()
+	config := c.Admin()
+	config.QPS = -1
+	lists, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := dynamic.NewForConfigOrDie(c.Admin())
+	client := dynamic.NewForConfigOrDie(config)
 	out := map[string]string{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -108,7 +110,7 @@ func writeUpgradeFixture(t *testing.T, base string) {
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	config.NoScheduler, config.Controllers = true, []string{}
+	config.NoScheduler, config.Controllers = true, APIControllers()
 	c, _ = start(t, config)
 	data, err := json.MarshalIndent(inventory(t, c), "", "  ")
 	if err == nil {
