@@ -139,6 +139,8 @@ func (c *Core) assume(item *queue.Item, node string, now time.Time) {
 		Started: now.UnixNano(), Assumed: true,
 	}, node)
 	c.nominate(item, "", now)
+	// It can help those only that count pods elsewhere, such as pods that want to be near it. What the watch tells later is no news.
+	c.happened(ledger.None, now)
 }
 
 // nominate reserves room on a node for a pod that waits, or takes the reservation back: then others may have the room.
