@@ -98,7 +98,7 @@ func (o *Objects) check() error {
 		}
 		for _, n := range nodes {
 			if names[n.Name] {
-				return fmt.Errorf("Node %q: there is a second one of that name", n.Name)
+				return fmt.Errorf("node %q: there is a second one of that name", n.Name)
 			}
 			names[n.Name] = true
 		}

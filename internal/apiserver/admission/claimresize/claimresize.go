@@ -21,7 +21,8 @@ import (
 const Name = "PersistentVolumeClaimResize"
 
 var (
-	errUnbound = errors.New("Only bound persistent volume claims can be expanded") //nolint:staticcheck // the words of Kubernetes
+	//lint:ignore ST1005 these are the words of Kubernetes
+	errUnbound = errors.New("Only bound persistent volume claims can be expanded")
 	errFixed   = errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
 )
 
