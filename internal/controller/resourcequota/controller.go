@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -31,6 +32,10 @@ const Name = "resourcequota-controller"
 
 // resync is after what time a quota is counted again although nothing happened, as kube-controller-manager does by default.
 const resync = 5 * time.Minute
+
+// settleTime is how long after an object was added the quotas of its namespace are counted anew, once for all that come meanwhile. Admission has counted it, unless it
+// was made before the quota had limits in its status; and the count then may have come before this controller's caches knew the object.
+const settleTime = time.Second
 
 // Controller counts what quotas limit.
 type Controller struct {
@@ -52,7 +57,7 @@ func New(_ context.Context, deps controller.Deps) (controller.Controller, error)
 		claims: core.PersistentVolumeClaims().Lister(), clock: deps.WithDefaults().Clock,
 	}
 	c.Loop = controller.NewLoop(Name, deps, c.sync)
-	c.counters = newCounters(deps, c.namespaceChanged)
+	c.counters = newCounters(deps, c.namespaceGrew, c.namespaceChanged)
 	if err := c.Handle(core.ResourceQuotas().Informer(), controller.Handlers[*corev1.ResourceQuota]{
 		Add:    func(q *corev1.ResourceQuota) { c.AddObject(q) },
 		Update: c.quotaUpdated,
@@ -60,6 +65,7 @@ func New(_ context.Context, deps controller.Deps) (controller.Controller, error)
 		return nil, err
 	}
 	if err := c.Handle(core.Pods().Informer(), controller.Handlers[*corev1.Pod]{
+		Add: func(pod *corev1.Pod) { c.namespaceGrew(pod.Namespace) },
 		Update: func(old, pod *corev1.Pod) {
 			if finished(old) != finished(pod) || !equality.Semantic.DeepEqual(old.Spec, pod.Spec) {
 				c.namespaceChanged(pod.Namespace)
@@ -75,9 +81,10 @@ func New(_ context.Context, deps controller.Deps) (controller.Controller, error)
 	return c, c.Handle(core.PersistentVolumeClaims().Informer(), changes(c, func(p *corev1.PersistentVolumeClaim) any { return p.Spec }))
 }
 
-// changes reports the namespace of objects that are removed or whose content changed.
+// changes reports the namespace of objects that are added, removed or whose content changed.
 func changes[T metav1.Object](c *Controller, content func(T) any) cache.ResourceEventHandler {
 	return controller.Handlers[T]{
+		Add: func(obj T) { c.namespaceGrew(obj.GetNamespace()) },
 		Update: func(old, obj T) {
 			if !equality.Semantic.DeepEqual(content(old), content(obj)) {
 				c.namespaceChanged(obj.GetNamespace())
@@ -95,13 +102,21 @@ func (c *Controller) quotaUpdated(old, q *corev1.ResourceQuota) {
 }
 
 func (c *Controller) namespaceChanged(namespace string) {
-	quotas, err := c.quotas.ResourceQuotas(namespace).List(labels.Everything())
-	if err != nil {
-		return
-	}
-	for _, q := range quotas {
+	for _, q := range c.quotasOf(namespace) {
 		c.AddObject(q)
 	}
+}
+
+func (c *Controller) namespaceGrew(namespace string) {
+	for _, q := range c.quotasOf(namespace) {
+		c.AddAfter(cache.MetaObjectToName(q).String(), settleTime)
+	}
+}
+
+func (c *Controller) quotasOf(namespace string) []*corev1.ResourceQuota {
+	quotas, err := c.quotas.ResourceQuotas(namespace).List(labels.Everything())
+	utilruntime.Must(err) // a list of a cache does not fail
+	return quotas
 }
 
 // Run works until ctx is done.

@@ -20,14 +20,17 @@ import (
 type counters struct {
 	metadata   metadata.Interface
 	discovery  discovery.DiscoveryInterface
-	changed    func(namespace string)
+	added      func(namespace string)
+	deleted    func(namespace string)
 	mu         sync.Mutex
 	informers  map[schema.GroupResource]cache.SharedIndexInformer
 	goroutines sync.WaitGroup
 }
 
-func newCounters(deps controller.Deps, changed func(string)) *counters {
-	return &counters{metadata: deps.Metadata, discovery: deps.Discovery, changed: changed, informers: map[schema.GroupResource]cache.SharedIndexInformer{}}
+func newCounters(deps controller.Deps, added, deleted func(namespace string)) *counters {
+	return &counters{
+		metadata: deps.Metadata, discovery: deps.Discovery, added: added, deleted: deleted, informers: map[schema.GroupResource]cache.SharedIndexInformer{},
+	}
 }
 
 // count is the number of objects of a resource in a namespace. A resource that is not served has none.
@@ -59,7 +62,9 @@ func (c *counters) informer(ctx context.Context, gr schema.GroupResource) (cache
 		return nil, err
 	}
 	if _, err := informer.AddEventHandler(controller.Handlers[*metav1.PartialObjectMetadata]{
-		Delete: func(o *metav1.PartialObjectMetadata) { c.changed(o.Namespace) }}); err != nil {
+		Add:    func(o *metav1.PartialObjectMetadata) { c.added(o.Namespace) },
+		Delete: func(o *metav1.PartialObjectMetadata) { c.deleted(o.Namespace) },
+	}); err != nil {
 		return nil, err
 	}
 	c.informers[gr] = informer
