@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -25,6 +26,31 @@ func TestFlagValuesHaveNoSecrets(t *testing.T) {
 	for name, value := range values {
 		if strings.Contains(value, "pass") || strings.Contains(value, "k%2Fen") {
 			t.Errorf("--%s tells a secret: %s", name, value)
+		}
+	}
+}
+
+// TestFlagsOfAllCommands: no usage shows a command as the type of a flag, as words between backquotes would, and each flag has the default value that it was declared with: two
+// commands that share a variable would give both the default of the last.
+func TestFlagsOfAllCommands(t *testing.T) {
+	root := newRoot()
+	visit(root, func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if kind, _ := pflag.UnquoteUsage(f); strings.Contains(kind, " ") {
+				t.Errorf("%s --%s: its type is shown as %q", cmd.CommandPath(), f.Name, kind)
+			}
+			if f.Value.String() != f.DefValue {
+				t.Errorf("%s --%s is %q, and its default %q", cmd.CommandPath(), f.Name, f.Value, f.DefValue)
+			}
+		})
+	})
+}
+
+func visit(cmd *cobra.Command, each func(*cobra.Command)) {
+	each(cmd)
+	for _, sub := range cmd.Commands() {
+		if sub.Name() != "kubectl" {
+			visit(sub, each)
 		}
 	}
 }

@@ -65,12 +65,16 @@ func newNodeAdd(o *nodeOptions) *cobra.Command {
 }
 
 func newNodeDelete(o *nodeOptions) *cobra.Command {
+	count := 0
 	cmd := &cobra.Command{
 		Use: "delete [NODE...]", Short: "Delete simulated nodes",
 		Example: "  bayplan node delete sim-3 sim-4\n\n  # The youngest ten of a group\n  bayplan node delete --group gpu --count 10",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			o.out = cmd.OutOrStdout()
-			choice := provision.Choice{Names: names, Group: o.group, Count: o.count}
+			if cmd.Flags().Changed("count") && count < 1 {
+				return fmt.Errorf("--count %d: must be at least 1; leave it out to delete all nodes of the group", count)
+			}
+			choice := provision.Choice{Names: names, Group: o.group, Count: count}
 			if err := validateChoice(choice); err != nil {
 				return err
 			}
@@ -79,7 +83,7 @@ func newNodeDelete(o *nodeOptions) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.group, "group", "", "Delete nodes of this group.")
-	flags.IntVar(&o.count, "count", 0, "How many nodes of the group, the youngest first; 0 is all.")
+	flags.IntVar(&count, "count", 0, "How many nodes of the group, the youngest first. (default all)")
 	return cmd
 }
 
@@ -100,29 +104,24 @@ func (o *nodeOptions) readGroup(counted bool) (*v1alpha1.NodeGroup, error) {
 	if o.count < 1 || o.count > manifest.MaxNodes {
 		return nil, fmt.Errorf("--count %d: must be from 1 to %d", o.count, manifest.MaxNodes)
 	}
-	group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{Count: int32(o.count)}}
-	if o.template != "" {
-		data, err := os.ReadFile(o.template)
-		if err != nil {
-			return nil, fmt.Errorf("--template: %w", err)
+	if o.template == "" {
+		group := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: o.group}, Spec: v1alpha1.NodeGroupSpec{Count: int32(o.count)}}
+		if group.Name == "" {
+			group.Name = simulatedGroup
 		}
-		objects, err := manifest.Read(data)
-		if err != nil {
-			return nil, fmt.Errorf("--template: %s: %w", o.template, err)
-		}
-		if len(objects.Groups) != 1 || len(objects.Rules) > 0 {
-			return nil, fmt.Errorf("--template: %s: must have exactly one object, a Node or a NodeGroup", o.template)
-		}
-		*group = objects.Groups[0]
-		if counted {
-			group.Spec.Count = int32(o.count)
-		}
+		return group, nil
 	}
-	if o.group != "" || group.Name == "" {
-		group.ObjectMeta = metav1.ObjectMeta{Name: o.group}
+	data, err := os.ReadFile(o.template)
+	if err != nil {
+		return nil, fmt.Errorf("--template: %w", err)
 	}
-	if group.Name == "" {
-		group.Name = simulatedGroup
+	group, err := manifest.ReadGroup(data, o.group, simulatedGroup)
+	if err != nil {
+		return nil, fmt.Errorf("--template: %s: %w", o.template, err)
+	}
+	group.ObjectMeta = metav1.ObjectMeta{Name: group.Name}
+	if counted {
+		group.Spec.Count = int32(o.count)
 	}
 	return group, nil
 }

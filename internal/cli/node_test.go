@@ -34,6 +34,8 @@ func TestNodeGroupOfFlags(t *testing.T) {
 		{options: nodeOptions{count: 1}, name: "sim", count: 1},
 		{options: nodeOptions{count: 5, group: "big"}, counted: true, name: "big", count: 5},
 		{options: nodeOptions{count: 5, template: write(gpuNode)}, counted: true, name: "sim", count: 5},
+		{options: nodeOptions{count: 5, group: "g3", template: write("apiVersion: v1\nkind: Node")}, counted: true, name: "g3", count: 5},
+		{options: nodeOptions{count: 1, template: write("apiVersion: v1\nkind: Node")}, name: "sim", count: 1},
 		{options: nodeOptions{count: 1, template: write(nodeGroup)}, name: "g", count: 7},
 		{options: nodeOptions{count: 2, template: write(nodeGroup), group: "h"}, counted: true, name: "h", count: 2},
 		{options: nodeOptions{count: 0}, errors: "--count 0"},

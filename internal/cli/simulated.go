@@ -26,7 +26,7 @@ type simulatedOptions struct {
 }
 
 func (o *simulatedOptions) addFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&o.nodes, "sim-nodes", 0, "How many simulated nodes, "+simulatedGroup+"-1 and so on; they need no privileges. Those of former starts stay, see `bayplan node`.")
+	flags.IntVar(&o.nodes, "sim-nodes", 0, "How many simulated nodes, "+simulatedGroup+"-1 and so on; they need no privileges. Those of former starts stay, see bayplan node.")
 	flags.StringVar(&o.file, "sim-rules", "", "File of NodeGroup and PodBehavior objects: further simulated nodes, and what pods on simulated nodes do.")
 	flags.Uint64Var(&o.seed, "sim-seed", 1, "Seed of what is left to chance on simulated nodes.")
 	flags.DurationVar(&o.leasePeriod, "sim-lease-period", fleet.DefaultLeasePeriod, "Time between two heartbeats of a simulated node.")

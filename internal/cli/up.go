@@ -39,7 +39,7 @@ func newUp() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.config.Nodes, "nodes", 1, "How many nodes that run containers (needs Linux and root). Without root the default is 0.")
-	flags.BoolVar(&o.detach, "detach", false, "Return when the cluster is ready and let it run in the background, until `bayplan down`.")
+	flags.BoolVar(&o.detach, "detach", false, "Return when the cluster is ready and let it run in the background, until bayplan down.")
 	o.clusterOptions.addFlags(flags)
 	o.simulatedOptions.addFlags(flags)
 	return cmd

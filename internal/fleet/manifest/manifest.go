@@ -29,6 +29,32 @@ type Objects struct {
 
 // Read reads YAML or JSON documents. A Node stands for a group of one node without a name of its own.
 func Read(data []byte) (Objects, error) {
+	out, err := parse(data)
+	if err != nil {
+		return out, err
+	}
+	return out, out.check()
+}
+
+// ReadGroup reads one NodeGroup or Node. With a name the group is called so; usual is what it is called when nothing names it.
+func ReadGroup(data []byte, name, usual string) (*v1alpha1.NodeGroup, error) {
+	all, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(all.Groups) != 1 || len(all.Rules) > 0 {
+		return nil, errors.New("must have exactly one object, a Node or a NodeGroup")
+	}
+	group := &all.Groups[0]
+	if name != "" {
+		group.Name = name
+	} else if group.Name == "" {
+		group.Name = usual
+	}
+	return group, all.check()
+}
+
+func parse(data []byte) (Objects, error) {
 	var out Objects
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for number := 1; ; number++ {
@@ -43,7 +69,7 @@ func Read(data []byte) (Objects, error) {
 			return out, fmt.Errorf("document %d: %w", number, err)
 		}
 	}
-	return out, out.check()
+	return out, nil
 }
 
 func (o *Objects) add(document []byte) error {
