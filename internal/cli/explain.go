@@ -95,15 +95,16 @@ func (o *explainOptions) run(ctx context.Context, out io.Writer) error {
 // ask gets the explanation in JSON.
 func (o *explainOptions) ask(ctx context.Context, client kubernetes.Interface) ([]byte, error) {
 	number := fmt.Sprint(o.top)
-	data, err := client.CoreV1().RESTClient().Get().AbsPath(explain.Path).Param("namespace", o.namespace).Param("pod", o.pod).
-		Param("node", o.node).Param("top", number).Param("misses", number).DoRaw(ctx)
+	result := client.CoreV1().RESTClient().Get().AbsPath(explain.Path).Param("namespace", o.namespace).Param("pod", o.pod).
+		Param("node", o.node).Param("top", number).Param("misses", number).Do(ctx)
+	err := result.Error() // which reads the server's reason; that of Raw does not
 	if apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "pods") {
 		return nil, fmt.Errorf("no scheduler of Bayplan answers at %s of this API server: it runs elsewhere, or is another one", explain.Path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("asking the scheduler about pod %s/%s: %w", o.namespace, o.pod, err)
 	}
-	return data, nil
+	return result.Raw()
 }
 
 func (o *explainOptions) print(out io.Writer, data []byte) error {

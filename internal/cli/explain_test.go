@@ -2,8 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 func TestExplainArguments(t *testing.T) {
@@ -44,5 +49,31 @@ func TestExplainOutputs(t *testing.T) {
 	}
 	if err := (&explainOptions{output: "table"}).print(&bytes.Buffer{}, []byte("<html>")); err == nil {
 		t.Error("an answer that is no JSON is no error")
+	}
+}
+
+// TestExplainErrors: what the server refuses is told in its words; that there is no such path, in ours.
+func TestExplainErrors(t *testing.T) {
+	for _, test := range []struct {
+		code       int
+		body, want string
+	}{
+		{http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"web\" not found","reason":"NotFound","details":{"name":"web","kind":"pods"},"code":404}`, `pods "web" not found`},
+		{http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"forbidden: User \"ann\" cannot get path \"/scheduler/explain\"","reason":"Forbidden","code":403}`, `User "ann" cannot get path`},
+		{http.StatusNotFound, "404 page not found\n", "no scheduler of Bayplan answers"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if strings.HasPrefix(test.body, "{") {
+				w.Header().Set("Content-Type", "application/json")
+			}
+			w.WriteHeader(test.code)
+			_, _ = w.Write([]byte(test.body))
+		}))
+		o := &explainOptions{namespace: "default", pod: "web"}
+		_, err := o.ask(t.Context(), kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL}))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%d %s: error is %v, want %q", test.code, test.body, err, test.want)
+		}
+		server.Close()
 	}
 }
