@@ -62,12 +62,7 @@ func convert(w http.ResponseWriter, r *http.Request) {
 
 // webhookAPI is an API with Service default/hook, behind which the handler serves at 10.1.0.2:8443, inside the cluster's network only.
 func webhookAPI(t *testing.T, handler http.HandlerFunc) (*api, *pki.Authority) {
-	authority, err := pki.Open(t.TempDir(), clock.RealClock{})
-	must(t, err)
-	identity, err := authority.Identity("hook", pki.Request{User: "hook", Names: []string{"hook.default.svc"}})
-	must(t, err)
-	pair, err := identity.TLS()
-	must(t, err)
+	authority, pair := hookIdentity(t)
 	backend := httptest.NewUnstartedServer(handler)
 	backend.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	backend.StartTLS()
@@ -75,26 +70,49 @@ func webhookAPI(t *testing.T, handler http.HandlerFunc) (*api, *pki.Authority) {
 	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), ReadyTimeout: storeTimeout})
 	must(t, err)
 	t.Cleanup(s.Close)
-	a := startOn(t, s, authority, func(config *apiserver.Config) {
-		config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			if address != "10.1.0.2:8443" {
-				return nil, fmt.Errorf("nothing is at %s", address)
+	a := startOn(t, s, authority, inside("10.1.0.2", backend))
+	a.addHookService(t, "10.1.0.2")
+	return a, authority
+}
+
+// hookIdentity is a new authority, and a certificate of Service default/hook by it.
+func hookIdentity(t *testing.T) (*pki.Authority, tls.Certificate) {
+	t.Helper()
+	authority, err := pki.Open(t.TempDir(), clock.RealClock{})
+	must(t, err)
+	identity, err := authority.Identity("hook", pki.Request{User: "hook", Names: []string{"hook.default.svc"}})
+	must(t, err)
+	pair, err := identity.TLS()
+	must(t, err)
+	return authority, pair
+}
+
+// inside lets the API server find the backend at that address of the cluster's network, port 8443, and nothing else.
+func inside(address string, backend *httptest.Server) func(*apiserver.Config) {
+	return func(config *apiserver.Config) {
+		config.Dial = func(ctx context.Context, network, asked string) (net.Conn, error) {
+			if asked != address+":8443" {
+				return nil, fmt.Errorf("nothing is at %s", asked)
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, backend.Listener.Addr().String())
 		}
-	})
-	_, err = a.client.CoreV1().Services("default").Create(t.Context(), newService("hook", func(s *corev1.ServiceSpec) {
+	}
+}
+
+// addHookService makes Service default/hook with one endpoint.
+func (a *api) addHookService(t *testing.T, address string) {
+	t.Helper()
+	_, err := a.client.CoreV1().Services("default").Create(t.Context(), newService("hook", func(s *corev1.ServiceSpec) {
 		s.Ports = []corev1.ServicePort{{Name: "https", Port: 443}}
 	}), metav1.CreateOptions{})
 	must(t, err)
 	_, err = a.client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "hook-1", Labels: map[string]string{discoveryv1.LabelServiceName: "hook"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To[int32](8443)}},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	return a, authority
 }
 
 const converted = `

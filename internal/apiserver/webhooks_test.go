@@ -1,7 +1,6 @@
 package apiserver_test
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -14,16 +13,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/bayplan/bayplan/internal/apiserver"
-	"github.com/bayplan/bayplan/internal/pki"
 	"github.com/bayplan/bayplan/internal/store"
 )
 
@@ -211,42 +206,20 @@ func TestWebhookService(t *testing.T) {
 			return &admissionv1.AdmissionResponse{}
 		},
 	})
-	authority, err := pki.Open(t.TempDir(), clock.RealClock{})
-	must(t, err)
-	identity, err := authority.Identity("hook", pki.Request{User: "hook", Names: []string{"hook.default.svc"}})
-	must(t, err)
-	pair, err := identity.TLS()
-	must(t, err)
+	authority, pair := hookIdentity(t)
 	h.TLS.Certificates = []tls.Certificate{pair}
 	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), ReadyTimeout: storeTimeout})
 	must(t, err)
 	t.Cleanup(s.Close)
-	inside := func(c *apiserver.Config) {
-		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			if address != "10.1.0.7:8443" {
-				return nil, fmt.Errorf("nothing is at %s", address)
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, h.Listener.Addr().String())
-		}
-	}
-	a := startOn(t, s, authority, inside)
-	_, err = a.client.CoreV1().Services("default").Create(t.Context(), newService("hook", func(s *corev1.ServiceSpec) {
-		s.Ports = []corev1.ServicePort{{Name: "https", Port: 443}}
-	}), metav1.CreateOptions{})
-	must(t, err)
-	_, err = a.client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: "hook-1", Labels: map[string]string{discoveryv1.LabelServiceName: "hook"}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To[int32](8443)}},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	at := inside("10.1.0.7", h.Server)
+	a := startOn(t, s, authority, at)
+	a.addHookService(t, "10.1.0.7")
 	a.addValidating(t, validatingHook("deny.example.com", admissionregistrationv1.WebhookClientConfig{
 		CABundle: authority.CertPEM(),
 		Service:  &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hook", Path: ptr.To("/deny")},
 	}, "configmaps"))
 	a.until(t, configMap("x"), refused)
-	for _, server := range []*api{a, startOn(t, s, authority, inside)} {
+	for _, server := range []*api{a, startOn(t, s, authority, at)} {
 		_, err = server.client.CoreV1().ConfigMaps("default").Create(t.Context(), configMap("x"), metav1.CreateOptions{})
 		if want := `admission webhook "deny.example.com" denied the request without explanation`; errorText(err) != want {
 			t.Errorf("create: %q, want %q", errorText(err), want)

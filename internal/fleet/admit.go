@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/bayplan/bayplan/api/v1alpha1"
+	"github.com/bayplan/bayplan/internal/hostport"
 	"github.com/bayplan/bayplan/internal/qos"
 )
 
@@ -157,42 +158,17 @@ func (n *node) portsTaken(pod *corev1.Pod) bool {
 		if uid == pod.UID || p.life.Ended() {
 			continue
 		}
-		for _, have := range hostPorts(p.life.API()) {
-			if slices.ContainsFunc(wanted, have.overlaps) {
-				return true
-			}
+		if hostport.Clash(wanted, hostPorts(p.life.API())) {
+			return true
 		}
 	}
 	return false
 }
 
-// hostPort is a port of the node; without an address it is that of all.
-type hostPort struct {
-	protocol corev1.Protocol
-	ip       string
-	port     int32
-}
-
-func (h hostPort) overlaps(o hostPort) bool {
-	return h.port == o.port && h.protocol == o.protocol && (h.ip == o.ip || h.ip == "" || o.ip == "")
-}
-
 // hostPorts are those that the pod's ordinary containers want.
-func hostPorts(pod *corev1.Pod) (out []hostPort) {
+func hostPorts(pod *corev1.Pod) (out []hostport.Port) {
 	for i := range pod.Spec.Containers {
-		for _, p := range pod.Spec.Containers[i].Ports {
-			if p.HostPort == 0 {
-				continue
-			}
-			h := hostPort{p.Protocol, p.HostIP, p.HostPort}
-			if h.protocol == "" {
-				h.protocol = corev1.ProtocolTCP
-			}
-			if h.ip == "0.0.0.0" {
-				h.ip = ""
-			}
-			out = append(out, h)
-		}
+		out = append(out, hostport.Of(&pod.Spec.Containers[i])...)
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/bayplan/bayplan/internal/hostport"
 	"github.com/bayplan/bayplan/internal/node/lifecycle"
 )
 
@@ -84,50 +84,22 @@ func (p *pods) portsTaken(pod *v1.Pod) bool {
 		if uid == pod.UID || w.Finished() {
 			continue
 		}
-		for _, have := range hostPorts(w.Pod()) {
-			if slices.ContainsFunc(wanted, have.overlaps) {
-				return true
-			}
+		if hostport.Clash(wanted, hostPorts(w.Pod())) {
+			return true
 		}
 	}
 	return false
 }
 
-// hostPort is a port of the node; without an address it is that of all.
-type hostPort struct {
-	protocol v1.Protocol
-	ip       string
-	port     int32
-}
-
-func (h hostPort) overlaps(other hostPort) bool {
-	return h.port == other.port && h.protocol == other.protocol && (h.ip == other.ip || h.ip == "" || other.ip == "")
-}
-
 // hostPorts are those that the pod wants as long as it lives: of ordinary containers and sidecars.
-func hostPorts(pod *v1.Pod) (out []hostPort) {
-	add := func(c *v1.Container) {
-		for _, p := range c.Ports {
-			if p.HostPort == 0 {
-				continue
-			}
-			h := hostPort{p.Protocol, p.HostIP, p.HostPort}
-			if h.protocol == "" {
-				h.protocol = v1.ProtocolTCP
-			}
-			if h.ip == "0.0.0.0" {
-				h.ip = ""
-			}
-			out = append(out, h)
-		}
-	}
+func hostPorts(pod *v1.Pod) (out []hostport.Port) {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; lifecycle.IsSidecar(c) {
-			add(c)
+			out = append(out, hostport.Of(c)...)
 		}
 	}
 	for i := range pod.Spec.Containers {
-		add(&pod.Spec.Containers[i])
+		out = append(out, hostport.Of(&pod.Spec.Containers[i])...)
 	}
 	return out
 }

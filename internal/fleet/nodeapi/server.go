@@ -16,21 +16,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/bayplan/bayplan/internal/fleet/life"
+	"github.com/bayplan/bayplan/internal/nodeserve"
 )
 
 // Source is what the server asks about nodes. It is asked by several goroutines at once.
@@ -64,9 +59,6 @@ type Server struct {
 	ClientNames []string
 }
 
-// headerTimeout bounds how long a client may take to say what it wants.
-const headerTimeout = 10 * time.Second
-
 // Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error { return s.serve(ctx, s.listen()) }
 
@@ -74,26 +66,17 @@ func (s *Server) listen() net.Listener { return s.Network.Listen(s.Source.Reache
 
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: s.Handler(),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, addressKey{}, addressOf(c))
 		},
-		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(klog.FromContext(ctx).V(4)), slog.LevelInfo),
-		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-			GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-				return s.Certificate(addressOf(hello.Conn))
-			},
-			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: s.ClientCAs, VerifyConnection: s.verify,
+	}
+	return nodeserve.Serve(ctx, listener, server, nodeserve.Access{
+		Certificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.Certificate(addressOf(hello.Conn))
 		},
-	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	err := server.ServeTLS(listener, "", "")
-	if ctx.Err() != nil && (errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed)) {
-		return nil
-	}
-	return err
+		ClientCAs: s.ClientCAs, ClientNames: s.ClientNames,
+	})
 }
 
 // addressKey is the key of the address that was dialed, in the context of a request.
@@ -105,14 +88,6 @@ func addressOf(c net.Conn) netip.Addr {
 		return tcp.AddrPort().Addr().Unmap()
 	}
 	return netip.Addr{}
-}
-
-// verify lets only the named clients in, among all to whom the authority gave certificates.
-func (s *Server) verify(state tls.ConnectionState) error {
-	if name := state.PeerCertificates[0].Subject.CommonName; !slices.Contains(s.ClientNames, name) {
-		return fmt.Errorf("%q may not use the node API", name)
-	}
-	return nil
 }
 
 // Handler routes requests.

@@ -15,20 +15,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
-	"slices"
-	"time"
 
-	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/bayplan/bayplan/internal/node/runtime"
+	"github.com/bayplan/bayplan/internal/nodeserve"
 )
 
 // Server is the node API. All fields but one of the certificates have to be set.
@@ -47,29 +42,11 @@ type Server struct {
 	ClientNames    []string
 }
 
-// headerTimeout bounds how long a client may take to say what it wants.
-const headerTimeout = 10 * time.Second
-
 // Serve serves until ctx ends, and closes the listener.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: headerTimeout,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(klog.FromContext(ctx).V(4)), slog.LevelInfo),
-		// Streams are upgrades, which HTTP/2 doesn't have.
-		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, GetCertificate: s.certificate, NextProtos: []string{"http/1.1"},
-			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: s.ClientCAs, VerifyConnection: s.verify,
-		},
-	}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	err := server.ServeTLS(listener, "", "")
-	if ctx.Err() != nil && errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
+	return nodeserve.Serve(ctx, listener, &http.Server{Handler: s.Handler()}, nodeserve.Access{
+		Certificate: s.certificate, ClientCAs: s.ClientCAs, ClientNames: s.ClientNames,
+	})
 }
 
 func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -77,15 +54,6 @@ func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 		return s.GetCertificate(hello)
 	}
 	return &s.Certificate, nil
-}
-
-// verify lets only the named clients in, among all to whom the authority gave certificates.
-func (s *Server) verify(state tls.ConnectionState) error {
-	name := state.PeerCertificates[0].Subject.CommonName
-	if !slices.Contains(s.ClientNames, name) {
-		return fmt.Errorf("%q may not use the node API", name)
-	}
-	return nil
 }
 
 // Handler routes requests.

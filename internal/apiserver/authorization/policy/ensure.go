@@ -112,25 +112,47 @@ func ensureRole(ctx context.Context, want reconciliation.RuleOwner, api reconcil
 	if have, err := stored(want.GetNamespace(), want.GetName()); err == nil && same(have, want) {
 		return nil
 	}
+	return ensure(ctx, want, create, func(confirm bool) (reconciliation.ReconcileOperation, bool, error) {
+		options := reconciliation.ReconcileRoleOptions{Role: forUpdate(want), Client: cachedRoles{api, stored}}
+		if confirm {
+			options.Confirm, options.Client = true, api
+		}
+		result, err := options.Run()
+		if err != nil {
+			return "", false, err
+		}
+		return result.Operation, result.Protected, nil
+	})
+}
+
+// wanted is a role or a binding.
+type wanted interface {
+	GetObject() runtime.Object
+	GetNamespace() string
+	GetName() string
+}
+
+// reconcile compares an object with the cached one, and tells what is to be done; with confirm it does it, to the one in the store.
+type reconcile func(confirm bool) (operation reconciliation.ReconcileOperation, protected bool, err error)
+
+func ensure(ctx context.Context, want wanted, create Create, run reconcile) error {
 	err := retry.OnError(retry.DefaultBackoff, passes, func() error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// What the cache says is enough to see that nothing is to be done, or that the role is not there.
-		options := reconciliation.ReconcileRoleOptions{Role: forUpdate(want), Client: cachedRoles{api, stored}}
-		result, err := options.Run()
+		// What the cache says is enough to see that nothing is to be done, or that the object is not there.
+		operation, protected, err := run(false)
 		switch {
 		case err != nil:
 			return err
-		case result.Operation == reconciliation.ReconcileNone || result.Protected:
+		case operation == reconciliation.ReconcileNone || protected:
 			return nil
-		case result.Operation == reconciliation.ReconcileCreate:
+		case operation == reconciliation.ReconcileCreate:
 			if err = create(ctx, want.GetObject()); !apierrors.IsAlreadyExists(err) {
 				return err
 			}
 		}
-		options.Confirm, options.Client = true, api
-		_, err = options.Run()
+		_, _, err = run(true)
 		return err
 	})
 	return described(err, want.GetObject(), want.GetNamespace(), want.GetName())
@@ -163,27 +185,17 @@ func forUpdate(want reconciliation.RuleOwner) reconciliation.RuleOwner {
 }
 
 func ensureBinding(ctx context.Context, want reconciliation.RoleBinding, api reconciliation.RoleBindingModifier, create Create, stored bindingGetter) error {
-	err := retry.OnError(retry.DefaultBackoff, passes, func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	return ensure(ctx, want, create, func(confirm bool) (reconciliation.ReconcileOperation, bool, error) {
 		options := reconciliation.ReconcileRoleBindingOptions{RoleBinding: want, Client: cachedBindings{api, stored}}
-		result, err := options.Run()
-		switch {
-		case err != nil:
-			return err
-		case result.Operation == reconciliation.ReconcileNone || result.Protected:
-			return nil
-		case result.Operation == reconciliation.ReconcileCreate:
-			if err = create(ctx, want.GetObject()); !apierrors.IsAlreadyExists(err) {
-				return err
-			}
+		if confirm {
+			options.Confirm, options.Client = true, api
 		}
-		options.Confirm, options.Client = true, api
-		_, err = options.Run()
-		return err
+		result, err := options.Run()
+		if err != nil {
+			return "", false, err
+		}
+		return result.Operation, result.Protected, nil
 	})
-	return described(err, want.GetObject(), want.GetNamespace(), want.GetName())
 }
 
 // passes: such an error is over when it is tried again.
